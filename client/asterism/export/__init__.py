@@ -1,0 +1,1 @@
+"""Exports: from scans of a pinned version to partitions on disk."""

@@ -1,0 +1,196 @@
+"""Frames: a small protobuf head and named arrays, in one buffer that decodes without a copy.
+
+A frame is what travels in `asterism.v1.Frame.body`, and what the graph database keeps as a block. Layout, little
+endian, offsets counted from the start of the *message* (so that sections are aligned in the buffer that gRPC hands
+over)::
+
+    0x0A varint(len(body))                     the protobuf field `body`
+    u32 magic, u32 len(head), u32 arrays, u32 0
+    per array: u8 dtype, u8 wire dtype, u8 ndim, u8 len(name), u32 0, i64 shape[ndim], name padded to 8
+    head, padded so that what follows is 8-aligned
+    the data of each array, each padded to 8
+
+`wire dtype` differs from `dtype` when integers were narrowed: int64 ids below 2^32 - 1 travel as uint32, where the
+all-ones pattern is -1. Decoding widens them again.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+from google.protobuf.message import DecodeError, Message
+from numpy.typing import NDArray
+
+from asterism_proto.errors import InvalidRequest
+
+Array = NDArray[Any]
+Head = TypeVar("Head", bound=Message)
+
+MAGIC = 0x4D525341  # "ASRM"
+_FIXED = struct.Struct("<IIII")
+_DESCRIPTOR = struct.Struct("<BBBBI")
+_NAMES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "bool")
+_DTYPES = tuple(np.dtype(name).newbyteorder("<") for name in _NAMES)
+_CODES = {np.dtype(name): code for code, name in enumerate(_NAMES)}
+_I64, _U32 = _CODES[np.dtype("int64")], _CODES[np.dtype("uint32")]
+_NARROW_MIN_SIZE = 1024
+_PAD = bytes(8)
+
+DTYPES = frozenset(_NAMES)
+"""NumPy names of the element types that a frame carries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A head and its arrays, as handlers take and give them."""
+
+    head: Message
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+
+    def array(self, name: str, dtype: str, ndim: int = 1) -> Array:
+        """The section called ``name``; InvalidRequest when it is missing or of another dtype or rank."""
+        found = self.arrays.get(name)
+        if found is None:
+            raise InvalidRequest(f"the array {name!r} is missing; expected {dtype} of {ndim} dimension(s)")
+        if found.dtype != np.dtype(dtype) or found.ndim != ndim:
+            raise InvalidRequest(f"the array {name!r} is {found.dtype}{list(found.shape)}; expected {dtype} of {ndim} dimension(s)")
+        return found
+
+    def optional(self, name: str, dtype: str, ndim: int = 1) -> Array | None:
+        """The section called ``name``, or None where there is none."""
+        return self.array(name, dtype, ndim) if name in self.arrays else None
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _narrow(array: Array) -> Array | None:
+    """``array`` as uint32 when every value is in -1 .. 2^32 - 2 and it is large enough to matter."""
+    if array.size < _NARROW_MIN_SIZE or array.min() < -1 or array.max() > 0xFFFFFFFE:
+        return None
+    return array.astype(np.uint32)
+
+
+def encode(frame: Frame, *, narrow: bool = True, envelope: bool = True) -> bytes:
+    """One buffer that holds ``frame``.
+
+    Parameters
+    ----------
+    frame : Frame
+        Arrays of any of ``DTYPES``; others are a TypeError, a fault of the caller.
+    narrow : bool
+        Let int64 arrays travel as uint32 where their values allow.
+    envelope : bool
+        Begin with the protobuf field, as on the wire. Blocks at rest have none.
+    """
+    head = frame.head.SerializeToString()
+    descriptors: list[bytes] = []
+    data: list[Array] = []
+    for name, array in frame.arrays.items():
+        array = np.ascontiguousarray(array) if array.ndim else array.reshape(())
+        code = _CODES.get(array.dtype)
+        if code is None:
+            raise TypeError(f"array {name!r}: frames do not carry {array.dtype}")
+        narrowed = _narrow(array) if narrow and code == _I64 else None
+        raw_name = name.encode()
+        descriptors.append(_DESCRIPTOR.pack(code, code if narrowed is None else _U32, array.ndim, len(raw_name), 0))
+        descriptors.append(struct.pack(f"<{array.ndim}q", *array.shape))
+        descriptors.append(raw_name + _PAD[: -len(raw_name) % 8])
+        data.append(array if narrowed is None else narrowed)
+    lead = _FIXED.pack(MAGIC, len(head), len(data), 0) + b"".join(descriptors) + head
+    sections = sum(a.nbytes + (-a.nbytes) % 8 for a in data)
+    prefix = b""
+    pad = (-len(lead)) % 8
+    if envelope:
+        # The prefix's own length depends on the padding only through a varint's boundary: settle it by trying.
+        for pad in range(8):
+            prefix = b"\x0a" + _varint(len(lead) + pad + sections)
+            if (len(prefix) + len(lead) + pad) % 8 == 0:
+                break
+    pieces: list[bytes | memoryview] = [prefix, lead, _PAD[:pad]]
+    for array in data:
+        pieces.append(memoryview(array.reshape(-1).view(np.uint8)) if array.size else b"")
+        pieces.append(_PAD[: (-array.nbytes) % 8])
+    return b"".join(pieces)
+
+
+def _body_start(buffer: bytes | memoryview) -> int:
+    """Where the body begins, after the protobuf field's tag and length; checks that it fills the buffer."""
+    if len(buffer) == 0 or buffer[0] != 0x0A:
+        raise InvalidRequest("not a frame: the message does not begin with field 1 (body)")
+    length = shift = 0
+    for at in range(1, min(len(buffer), 11)):
+        byte = buffer[at]
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            if at + 1 + length != len(buffer):
+                raise InvalidRequest(f"not a frame: the body says {length} bytes, {len(buffer) - at - 1} follow")
+            return at + 1
+    raise InvalidRequest("not a frame: the body's length does not end")
+
+
+def decode(buffer: bytes | memoryview, head_type: type[Head], *, envelope: bool = True) -> Frame:
+    """The frame in ``buffer``, its arrays views of it (read-only) where they were not narrowed.
+
+    Raises
+    ------
+    InvalidRequest
+        Where the bytes are not a frame, or its head is not a ``head_type``.
+    """
+    start = _body_start(buffer) if envelope else 0
+    view = memoryview(buffer)
+    end = len(view)
+    if end - start < _FIXED.size:
+        raise InvalidRequest(f"not a frame: {end - start} bytes are fewer than a frame's {_FIXED.size}")
+    magic, head_length, count, _ = _FIXED.unpack_from(view, start)
+    if magic != MAGIC:
+        raise InvalidRequest(f"not a frame: magic {magic:#x} instead of {MAGIC:#x}")
+    at = start + _FIXED.size
+    described: list[tuple[str, int, int, tuple[int, ...]]] = []
+    try:
+        for _ in range(count):
+            code, wire, ndim, name_length, _ = _DESCRIPTOR.unpack_from(view, at)
+            at += _DESCRIPTOR.size
+            shape = struct.unpack_from(f"<{ndim}q", view, at)
+            at += 8 * ndim
+            name = bytes(view[at : at + name_length]).decode()
+            at += name_length + (-name_length) % 8
+            if at > end or code >= len(_DTYPES) or min(shape, default=0) < 0 or (wire != code and (wire, code) != (_U32, _I64)):
+                raise InvalidRequest(f"not a frame: the array {name!r} is described wrongly")
+            described.append((name, code, wire, shape))
+    except (struct.error, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"not a frame: its arrays are described wrongly ({error})") from error
+    if at + head_length > end:
+        raise InvalidRequest(f"not a frame: a head of {head_length} bytes does not fit into {end - at}")
+    head = head_type()
+    try:
+        head.ParseFromString(bytes(view[at : at + head_length]))
+    except DecodeError as error:
+        raise InvalidRequest(f"the head is not a {head_type.DESCRIPTOR.name}: {error}") from error
+    at += head_length
+    at += (-at) % 8
+    arrays: dict[str, Array] = {}
+    for name, code, wire, shape in described:
+        dtype, size = _DTYPES[wire], 1
+        for extent in shape:
+            size *= extent  # Python integers: a shape can not overflow its way past the next check
+        if at + size * dtype.itemsize > end:
+            raise InvalidRequest(f"not a frame: the array {name!r} of shape {list(shape)} does not fit into {end - at} bytes")
+        array = np.frombuffer(view, dtype, size, at if size else 0).reshape(shape)
+        if wire != code:
+            array = array.astype(np.int64)
+            array[array == 0xFFFFFFFF] = -1
+        arrays[name] = array
+        at += size * dtype.itemsize + (-size * dtype.itemsize) % 8
+    return Frame(head, arrays)

@@ -1,0 +1,93 @@
+"""The services' methods as one table, read off the descriptors: paths, heads, snake_case names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from google.protobuf.descriptor import ServiceDescriptor
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+
+from asterism_proto import arrays
+from asterism_proto.arrays import Frame
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.v1 import common_pb2, graphd_pb2, metad_pb2, storaged_pb2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """One call of one service."""
+
+    service: str
+    """Full name, ``asterism.v1.Graph``."""
+    name: str
+    """As in the .proto, ``SampleNodes``."""
+    python_name: str
+    """As a handler, ``sample_nodes``."""
+    request: type[Message]
+    """The request's message, or the head of its frame."""
+    reply: type[Message]
+    """The reply's message, or the head of its frame."""
+    framed: bool
+    """Whether arrays travel with both."""
+
+    @property
+    def path(self) -> str:
+        """What gRPC calls it: ``/asterism.v1.Graph/SampleNodes``."""
+        return f"/{self.service}/{self.name}"
+
+    def pack(self, content: Message | Frame) -> bytes:
+        """A request or reply of this method as the bytes that travel."""
+        return arrays.encode(content) if isinstance(content, Frame) else content.SerializeToString()
+
+    def unpack_request(self, data: bytes) -> Message | Frame:
+        """The request in ``data``; InvalidRequest where it is none."""
+        return self._unpack(data, self.request)
+
+    def unpack_reply(self, data: bytes) -> Message | Frame:
+        """The reply in ``data``; InvalidRequest where it is none."""
+        return self._unpack(data, self.reply)
+
+    def _unpack(self, data: bytes, kind: type[Message]) -> Message | Frame:
+        if self.framed:
+            return arrays.decode(data, kind)
+        message = kind()
+        try:
+            message.ParseFromString(data)
+        except DecodeError as error:
+            raise InvalidRequest(f"{self.name}: the bytes are not a {kind.DESCRIPTOR.name}: {error}") from error
+        return message
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def _read(service: ServiceDescriptor) -> dict[str, Method]:
+    table = {}
+    for method in service.methods:
+        framed = method.input_type.full_name == common_pb2.Frame.DESCRIPTOR.full_name
+        messages = service.file.message_types_by_name
+        request = messages[method.name + "Request"] if framed else method.input_type
+        reply = messages[method.name + "Reply"] if framed else method.output_type
+        python_name = _snake(method.name)
+        table[python_name] = Method(
+            service=service.full_name,
+            name=method.name,
+            python_name=python_name,
+            request=GetMessageClass(request),
+            reply=GetMessageClass(reply),
+            framed=framed,
+        )
+    return table
+
+
+GRAPH = _read(graphd_pb2.DESCRIPTOR.services_by_name["Graph"])
+"""What trainers ask of graphd, by handler name."""
+STORE = _read(storaged_pb2.DESCRIPTOR.services_by_name["Store"])
+"""What graphd asks of storaged."""
+CATALOG = _read(metad_pb2.DESCRIPTOR.services_by_name["Catalog"])
+"""What trainers ask of metad, through graphd."""
+BEATS = _read(metad_pb2.DESCRIPTOR.services_by_name["Beats"])
+"""What storaged and graphd ask of metad."""

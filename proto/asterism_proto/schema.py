@@ -1,0 +1,313 @@
+"""Schema records: what a space holds, as frozen values with names instead of type ids, checked at birth."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from asterism_proto.arrays import DTYPES
+from asterism_proto.errors import InvalidRequest, NotFound
+from asterism_proto.v1 import common_pb2 as pb
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}")
+MAX_PARTS = 4096
+RESERVED = frozenset({"weight", "id", "src", "dst", "eid"})
+
+
+def _checked_name(kind: str, name: str) -> str:
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InvalidRequest(f"{kind} {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -")
+    return name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """A named column of a type."""
+
+    name: str
+    kind: str = "dense"
+    """``dense`` (dtype and shape), ``ragged`` (a list of int64 or float32 per row) or ``bytes``."""
+    dtype: str = "float32"
+    shape: tuple[int, ...] = ()
+    """Of one row; () is a scalar. ``dense`` only."""
+
+    def __post_init__(self) -> None:
+        _checked_name("feature", self.name)
+        if self.name in RESERVED:
+            raise InvalidRequest(f"feature {self.name!r}: the name is reserved; call it something else")
+        if self.kind not in ("dense", "ragged", "bytes"):
+            raise InvalidRequest(f"feature {self.name!r}: kind {self.kind!r}; expected dense, ragged or bytes")
+        if self.kind == "dense" and self.dtype not in DTYPES:
+            raise InvalidRequest(f"feature {self.name!r}: dtype {self.dtype!r}; expected one of {', '.join(sorted(DTYPES))}")
+        if self.kind == "ragged" and self.dtype not in ("int64", "float32"):
+            raise InvalidRequest(f"feature {self.name!r}: ragged features are int64 or float32, not {self.dtype!r}")
+        if any(extent < 1 for extent in self.shape) or len(self.shape) > 8 or int(np.prod(self.shape, dtype=object)) > 1 << 24:
+            raise InvalidRequest(f"feature {self.name!r}: shape {list(self.shape)}; extents are >= 1, at most 8 of them, 2^24 values a row")
+        if self.kind != "dense" and self.shape:
+            raise InvalidRequest(f"feature {self.name!r}: only dense features have a shape")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeType:
+    """A kind of node."""
+
+    name: str
+    weighted: bool = False
+    features: tuple[Feature, ...] = ()
+
+    def __post_init__(self) -> None:
+        _checked_name("node type", self.name)
+        _distinct(f"node type {self.name!r}: feature", [f.name for f in self.features])
+
+    def feature(self, name: str) -> Feature:
+        """The feature called ``name``; NotFound otherwise."""
+        return _feature(f"node type {self.name!r}", self.features, name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeType:
+    """A kind of edge: a canonical triple."""
+
+    src_type: str
+    relation: str
+    dst_type: str
+    weighted: bool = False
+    multiplicity: str = "multi"
+    """``multi``, or ``unique``: (src, dst) names an edge."""
+    missing: str = "reject"
+    """What an edge to an unknown node gets: ``reject`` or ``create``."""
+    features: tuple[Feature, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in (self.src_type, self.relation, self.dst_type):
+            _checked_name("edge type", name)
+        if self.multiplicity not in ("multi", "unique"):
+            raise InvalidRequest(f"edge type {self.name!r}: edges {self.multiplicity!r}; expected multi or unique")
+        if self.missing not in ("reject", "create"):
+            raise InvalidRequest(f"edge type {self.name!r}: missing {self.missing!r}; expected reject or create")
+        _distinct(f"edge type {self.name!r}: feature", [f.name for f in self.features])
+
+    @property
+    def name(self) -> str:
+        """``src:relation:dst``."""
+        return f"{self.src_type}:{self.relation}:{self.dst_type}"
+
+    def feature(self, name: str) -> Feature:
+        """The feature called ``name``; NotFound otherwise."""
+        return _feature(f"edge type {self.name!r}", self.features, name)
+
+
+def _feature(owner: str, features: tuple[Feature, ...], name: str) -> Feature:
+    for feature in features:
+        if feature.name == name:
+            return feature
+    raise NotFound(f"{owner} has no feature {name!r}; it has {', '.join(f.name for f in features) or 'none'}")
+
+
+def _distinct(what: str, names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidRequest(f"{what} {name!r} is named twice")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """What a space holds. A type's id is its position."""
+
+    node_types: tuple[NodeType, ...]
+    edge_types: tuple[EdgeType, ...] = ()
+    parts: int = 8
+    ids: str = "per_type"
+    """``per_type`` or ``global``."""
+    placement: str = "mod"
+    """``mod`` or ``mix64``."""
+    direction: str = "out"
+    """Which adjacency is kept: ``out``, ``in`` or ``both``. Out-copies always are: they are the truth."""
+
+    def __post_init__(self) -> None:
+        if not self.node_types:
+            raise InvalidRequest("a schema needs at least one node type")
+        _distinct("node type", [t.name for t in self.node_types])
+        _distinct("edge type", [t.name for t in self.edge_types])
+        known = {t.name for t in self.node_types}
+        for edge_type in self.edge_types:
+            for end in (edge_type.src_type, edge_type.dst_type):
+                if end not in known:
+                    raise InvalidRequest(f"edge type {edge_type.name!r}: no node type {end!r}; there are {', '.join(sorted(known))}")
+        if not 1 <= self.parts <= MAX_PARTS:
+            raise InvalidRequest(f"parts {self.parts}: expected 1 to {MAX_PARTS}")
+        for word, allowed in (("ids", ("per_type", "global")), ("placement", ("mod", "mix64")), ("direction", ("out", "in", "both"))):
+            if getattr(self, word) not in allowed:
+                raise InvalidRequest(f"{word} {getattr(self, word)!r}: expected {' or '.join(allowed)}")
+
+    @property
+    def has_in(self) -> bool:
+        """Whether in-copies of edges are kept."""
+        return self.direction != "out"
+
+    def node_type_id(self, name: str) -> int:
+        """The id of a node type; NotFound with what there is."""
+        for i, node_type in enumerate(self.node_types):
+            if node_type.name == name:
+                return i
+        raise NotFound(f"no node type {name!r}; there are {', '.join(t.name for t in self.node_types)}")
+
+    def edge_type_id(self, name: str) -> int:
+        """The id of an edge type, by its triple or, where that is unambiguous, by its relation."""
+        found = [i for i, t in enumerate(self.edge_types) if name in (t.name, t.relation)]
+        exact = [i for i in found if self.edge_types[i].name == name]
+        if len(exact or found) == 1:
+            return (exact or found)[0]
+        names = ", ".join(t.name for t in self.edge_types) or "none"
+        raise NotFound(f"edge type {name!r} is ambiguous; say which of {names}" if found else f"no edge type {name!r}; there are {names}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for YAML and JSON; ``from_dict`` reads them back."""
+        return {
+            "parts": self.parts,
+            "ids": self.ids,
+            "placement": self.placement,
+            "direction": self.direction,
+            "nodes": {t.name: _type_dict(t.weighted, t.features) for t in self.node_types},
+            "edges": {t.name: {**_type_dict(t.weighted, t.features), "edges": t.multiplicity, "missing": t.missing} for t in self.edge_types},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Schema:
+        """A schema from plain values, as a YAML file gives them; InvalidRequest names the first wrong one."""
+        known = {"parts", "ids", "placement", "direction", "nodes", "edges"}
+        _known_keys("schema", data, known)
+        nodes = tuple(
+            NodeType(name=str(name), **_type_arguments(f"node type {name!r}", spec or {}, set()))
+            for name, spec in _mapping("nodes", data.get("nodes")).items()
+        )
+        edges = []
+        for name, spec in _mapping("edges", data.get("edges")).items():
+            triple = str(name).split(":")
+            if len(triple) != 3:
+                raise InvalidRequest(f"edge type {name!r}: expected source:relation:destination")
+            spec = spec or {}
+            arguments = _type_arguments(f"edge type {name!r}", spec, {"edges", "missing"})
+            edges.append(
+                EdgeType(
+                    src_type=triple[0],
+                    relation=triple[1],
+                    dst_type=triple[2],
+                    multiplicity=str(spec.get("edges", "multi")),
+                    missing=str(spec.get("missing", "reject")),
+                    **arguments,
+                )
+            )
+        scalars = {key: data[key] for key in ("parts", "ids", "placement", "direction") if key in data}
+        if not isinstance(scalars.get("parts", 1), int):
+            raise InvalidRequest(f"parts {scalars['parts']!r}: expected a whole number")
+        return cls(node_types=nodes, edge_types=tuple(edges), **scalars)
+
+    def to_proto(self) -> pb.Schema:
+        """As it travels."""
+        return pb.Schema(
+            node_types=[pb.NodeType(name=t.name, weighted=t.weighted, features=[_feature_to_proto(f) for f in t.features]) for t in self.node_types],
+            edge_types=[
+                pb.EdgeType(
+                    src_type=t.src_type,
+                    relation=t.relation,
+                    dst_type=t.dst_type,
+                    weighted=t.weighted,
+                    multiplicity=pb.Multiplicity.Value(t.multiplicity.upper()),
+                    missing=pb.Missing.Value(t.missing.upper()),
+                    features=[_feature_to_proto(f) for f in t.features],
+                )
+                for t in self.edge_types
+            ],
+            parts=self.parts,
+            ids=pb.IdScope.Value(self.ids.upper()),
+            placement=pb.Placement.Value(self.placement.upper()),
+            direction=pb.Direction.Value(self.direction.upper()),
+        )
+
+    @classmethod
+    def from_proto(cls, message: pb.Schema) -> Schema:
+        """A schema from the wire; unset words get their defaults, impossible ones are InvalidRequest."""
+        return cls(
+            node_types=tuple(
+                NodeType(name=t.name, weighted=t.weighted, features=tuple(_feature_from_proto(f) for f in t.features)) for t in message.node_types
+            ),
+            edge_types=tuple(
+                EdgeType(
+                    src_type=t.src_type,
+                    relation=t.relation,
+                    dst_type=t.dst_type,
+                    weighted=t.weighted,
+                    multiplicity=_word(pb.Multiplicity, t.multiplicity, "multi"),
+                    missing=_word(pb.Missing, t.missing, "reject"),
+                    features=tuple(_feature_from_proto(f) for f in t.features),
+                )
+                for t in message.edge_types
+            ),
+            parts=message.parts,
+            ids=_word(pb.IdScope, message.ids, "per_type"),
+            placement=_word(pb.Placement, message.placement, "mod"),
+            direction=_word(pb.Direction, message.direction, "out"),
+        )
+
+
+def _mapping(what: str, value: Any) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidRequest(f"{what}: expected a mapping of names, not {type(value).__name__}")
+    return value
+
+
+def _known_keys(what: str, data: Mapping[str, Any], known: set[str]) -> None:
+    for key in data:
+        if key not in known:
+            raise InvalidRequest(f"{what}: unknown key {key!r}; expected {', '.join(sorted(known))}")
+
+
+def _type_dict(weighted: bool, features: tuple[Feature, ...]) -> dict[str, Any]:
+    return {
+        "weighted": weighted,
+        "features": {f.name: {"kind": f.kind, "dtype": f.dtype, "shape": list(f.shape)} for f in features},
+    }
+
+
+def _type_arguments(what: str, spec: Any, more: set[str]) -> dict[str, Any]:
+    if not isinstance(spec, Mapping):
+        raise InvalidRequest(f"{what}: expected a mapping, not {type(spec).__name__}")
+    _known_keys(what, spec, {"weighted", "features"} | more)
+    features = []
+    for name, column in _mapping(f"{what} features", spec.get("features")).items():
+        column = column or {}
+        if isinstance(column, str):  # the short form, `age: int64`
+            column = {"kind": "bytes"} if column == "bytes" else {"dtype": column}
+        column = _mapping(f"{what}: feature {name!r}", column)
+        _known_keys(f"{what}: feature {name!r}", column, {"kind", "dtype", "shape"})
+        shape = column.get("shape", [])
+        shape = [shape] if isinstance(shape, int) else shape
+        if not isinstance(shape, list | tuple) or not all(isinstance(extent, int) for extent in shape):
+            raise InvalidRequest(f"{what}: feature {name!r}: shape {shape!r}; expected a list of whole numbers")
+        features.append(Feature(name=str(name), kind=str(column.get("kind", "dense")), dtype=str(column.get("dtype", "float32")), shape=tuple(shape)))
+    return {"weighted": bool(spec.get("weighted", False)), "features": tuple(features)}
+
+
+def _word(enum: Any, value: int, default: str) -> str:
+    """The lower-case word of an enum's value; 0 is the default, an unknown number InvalidRequest."""
+    if value == 0:
+        return default
+    try:
+        return str(enum.Name(value)).lower()
+    except ValueError as error:
+        raise InvalidRequest(f"{enum.DESCRIPTOR.name} {value}: no such value") from error
+
+
+def _feature_to_proto(feature: Feature) -> pb.Feature:
+    return pb.Feature(name=feature.name, kind=pb.FeatureKind.Value(feature.kind.upper()), dtype=feature.dtype, shape=feature.shape)
+
+
+def _feature_from_proto(message: pb.Feature) -> Feature:
+    return Feature(name=message.name, kind=_word(pb.FeatureKind, message.kind, "dense"), dtype=message.dtype or "float32", shape=tuple(message.shape))

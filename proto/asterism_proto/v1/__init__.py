@@ -1,0 +1,1 @@
+"""Version 1 of the messages, generated from the .proto files beside it (``make stubs``)."""

@@ -1,0 +1,292 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class IdScope(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ID_SCOPE_UNSPECIFIED: _ClassVar[IdScope]
+    PER_TYPE: _ClassVar[IdScope]
+    GLOBAL: _ClassVar[IdScope]
+
+class Placement(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PLACEMENT_UNSPECIFIED: _ClassVar[Placement]
+    MOD: _ClassVar[Placement]
+    MIX64: _ClassVar[Placement]
+
+class Direction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DIRECTION_UNSPECIFIED: _ClassVar[Direction]
+    OUT: _ClassVar[Direction]
+    IN: _ClassVar[Direction]
+    BOTH: _ClassVar[Direction]
+
+class Multiplicity(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MULTIPLICITY_UNSPECIFIED: _ClassVar[Multiplicity]
+    MULTI: _ClassVar[Multiplicity]
+    UNIQUE: _ClassVar[Multiplicity]
+
+class Missing(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MISSING_UNSPECIFIED: _ClassVar[Missing]
+    REJECT: _ClassVar[Missing]
+    CREATE: _ClassVar[Missing]
+
+class FeatureKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    FEATURE_KIND_UNSPECIFIED: _ClassVar[FeatureKind]
+    DENSE: _ClassVar[FeatureKind]
+    RAGGED: _ClassVar[FeatureKind]
+    BYTES: _ClassVar[FeatureKind]
+
+class Element(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ELEMENT_UNSPECIFIED: _ClassVar[Element]
+    NODE: _ClassVar[Element]
+    EDGE: _ClassVar[Element]
+
+class JobState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    JOB_STATE_UNSPECIFIED: _ClassVar[JobState]
+    QUEUE: _ClassVar[JobState]
+    RUNNING: _ClassVar[JobState]
+    FINISHED: _ClassVar[JobState]
+    FAILED: _ClassVar[JobState]
+    STOPPED: _ClassVar[JobState]
+ID_SCOPE_UNSPECIFIED: IdScope
+PER_TYPE: IdScope
+GLOBAL: IdScope
+PLACEMENT_UNSPECIFIED: Placement
+MOD: Placement
+MIX64: Placement
+DIRECTION_UNSPECIFIED: Direction
+OUT: Direction
+IN: Direction
+BOTH: Direction
+MULTIPLICITY_UNSPECIFIED: Multiplicity
+MULTI: Multiplicity
+UNIQUE: Multiplicity
+MISSING_UNSPECIFIED: Missing
+REJECT: Missing
+CREATE: Missing
+FEATURE_KIND_UNSPECIFIED: FeatureKind
+DENSE: FeatureKind
+RAGGED: FeatureKind
+BYTES: FeatureKind
+ELEMENT_UNSPECIFIED: Element
+NODE: Element
+EDGE: Element
+JOB_STATE_UNSPECIFIED: JobState
+QUEUE: JobState
+RUNNING: JobState
+FINISHED: JobState
+FAILED: JobState
+STOPPED: JobState
+
+class Empty(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Frame(_message.Message):
+    __slots__ = ("body",)
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    body: bytes
+    def __init__(self, body: _Optional[bytes] = ...) -> None: ...
+
+class Feature(_message.Message):
+    __slots__ = ("name", "kind", "dtype", "shape")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    kind: FeatureKind
+    dtype: str
+    shape: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[FeatureKind, str]] = ..., dtype: _Optional[str] = ..., shape: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class NodeType(_message.Message):
+    __slots__ = ("name", "weighted", "features")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTED_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    weighted: bool
+    features: _containers.RepeatedCompositeFieldContainer[Feature]
+    def __init__(self, name: _Optional[str] = ..., weighted: bool = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ...) -> None: ...
+
+class EdgeType(_message.Message):
+    __slots__ = ("src_type", "relation", "dst_type", "weighted", "multiplicity", "missing", "features")
+    SRC_TYPE_FIELD_NUMBER: _ClassVar[int]
+    RELATION_FIELD_NUMBER: _ClassVar[int]
+    DST_TYPE_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTED_FIELD_NUMBER: _ClassVar[int]
+    MULTIPLICITY_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    src_type: str
+    relation: str
+    dst_type: str
+    weighted: bool
+    multiplicity: Multiplicity
+    missing: Missing
+    features: _containers.RepeatedCompositeFieldContainer[Feature]
+    def __init__(self, src_type: _Optional[str] = ..., relation: _Optional[str] = ..., dst_type: _Optional[str] = ..., weighted: bool = ..., multiplicity: _Optional[_Union[Multiplicity, str]] = ..., missing: _Optional[_Union[Missing, str]] = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ...) -> None: ...
+
+class Schema(_message.Message):
+    __slots__ = ("node_types", "edge_types", "parts", "ids", "placement", "direction")
+    NODE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    node_types: _containers.RepeatedCompositeFieldContainer[NodeType]
+    edge_types: _containers.RepeatedCompositeFieldContainer[EdgeType]
+    parts: int
+    ids: IdScope
+    placement: Placement
+    direction: Direction
+    def __init__(self, node_types: _Optional[_Iterable[_Union[NodeType, _Mapping]]] = ..., edge_types: _Optional[_Iterable[_Union[EdgeType, _Mapping]]] = ..., parts: _Optional[int] = ..., ids: _Optional[_Union[IdScope, str]] = ..., placement: _Optional[_Union[Placement, str]] = ..., direction: _Optional[_Union[Direction, str]] = ...) -> None: ...
+
+class PartHosts(_message.Message):
+    __slots__ = ("hosts",)
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    hosts: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, hosts: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Space(_message.Message):
+    __slots__ = ("space_id", "name", "schema", "parts", "version", "created_ms")
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    CREATED_MS_FIELD_NUMBER: _ClassVar[int]
+    space_id: int
+    name: str
+    schema: Schema
+    parts: _containers.RepeatedCompositeFieldContainer[PartHosts]
+    version: int
+    created_ms: int
+    def __init__(self, space_id: _Optional[int] = ..., name: _Optional[str] = ..., schema: _Optional[_Union[Schema, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[PartHosts, _Mapping]]] = ..., version: _Optional[int] = ..., created_ms: _Optional[int] = ...) -> None: ...
+
+class Total(_message.Message):
+    __slots__ = ("part", "element", "type_id", "count", "positive", "weight", "weight_name", "audit_tv", "audit_rel", "mix_out", "mix_in", "count_in", "dropped", "underflow")
+    PART_FIELD_NUMBER: _ClassVar[int]
+    ELEMENT_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    POSITIVE_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_NAME_FIELD_NUMBER: _ClassVar[int]
+    AUDIT_TV_FIELD_NUMBER: _ClassVar[int]
+    AUDIT_REL_FIELD_NUMBER: _ClassVar[int]
+    MIX_OUT_FIELD_NUMBER: _ClassVar[int]
+    MIX_IN_FIELD_NUMBER: _ClassVar[int]
+    COUNT_IN_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    UNDERFLOW_FIELD_NUMBER: _ClassVar[int]
+    part: int
+    element: Element
+    type_id: int
+    count: int
+    positive: int
+    weight: float
+    weight_name: str
+    audit_tv: float
+    audit_rel: float
+    mix_out: int
+    mix_in: int
+    count_in: int
+    dropped: int
+    underflow: int
+    def __init__(self, part: _Optional[int] = ..., element: _Optional[_Union[Element, str]] = ..., type_id: _Optional[int] = ..., count: _Optional[int] = ..., positive: _Optional[int] = ..., weight: _Optional[float] = ..., weight_name: _Optional[str] = ..., audit_tv: _Optional[float] = ..., audit_rel: _Optional[float] = ..., mix_out: _Optional[int] = ..., mix_in: _Optional[int] = ..., count_in: _Optional[int] = ..., dropped: _Optional[int] = ..., underflow: _Optional[int] = ...) -> None: ...
+
+class PartImage(_message.Message):
+    __slots__ = ("part", "digest")
+    PART_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    part: int
+    digest: str
+    def __init__(self, part: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class Manifest(_message.Message):
+    __slots__ = ("space_id", "version", "cut", "job_id", "created_ms", "totals", "images", "digest")
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    CUT_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    CREATED_MS_FIELD_NUMBER: _ClassVar[int]
+    TOTALS_FIELD_NUMBER: _ClassVar[int]
+    IMAGES_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    space_id: int
+    version: int
+    cut: int
+    job_id: int
+    created_ms: int
+    totals: _containers.RepeatedCompositeFieldContainer[Total]
+    images: _containers.RepeatedCompositeFieldContainer[PartImage]
+    digest: str
+    def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ..., cut: _Optional[int] = ..., job_id: _Optional[int] = ..., created_ms: _Optional[int] = ..., totals: _Optional[_Iterable[_Union[Total, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PartImage, _Mapping]]] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class Task(_message.Message):
+    __slots__ = ("task_id", "job_id", "host", "attempt", "state", "phase", "rows_done", "rows_total", "causes", "started_ms", "finished_ms")
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    ROWS_DONE_FIELD_NUMBER: _ClassVar[int]
+    ROWS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    CAUSES_FIELD_NUMBER: _ClassVar[int]
+    STARTED_MS_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_MS_FIELD_NUMBER: _ClassVar[int]
+    task_id: int
+    job_id: int
+    host: str
+    attempt: int
+    state: JobState
+    phase: str
+    rows_done: int
+    rows_total: int
+    causes: _containers.RepeatedScalarFieldContainer[str]
+    started_ms: int
+    finished_ms: int
+    def __init__(self, task_id: _Optional[int] = ..., job_id: _Optional[int] = ..., host: _Optional[str] = ..., attempt: _Optional[int] = ..., state: _Optional[_Union[JobState, str]] = ..., phase: _Optional[str] = ..., rows_done: _Optional[int] = ..., rows_total: _Optional[int] = ..., causes: _Optional[_Iterable[str]] = ..., started_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ...) -> None: ...
+
+class Job(_message.Message):
+    __slots__ = ("job_id", "space_id", "space", "kind", "state", "cut", "version", "submitted_ms", "started_ms", "finished_ms", "cause", "tasks")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    CUT_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SUBMITTED_MS_FIELD_NUMBER: _ClassVar[int]
+    STARTED_MS_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_MS_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    job_id: int
+    space_id: int
+    space: str
+    kind: str
+    state: JobState
+    cut: int
+    version: int
+    submitted_ms: int
+    started_ms: int
+    finished_ms: int
+    cause: str
+    tasks: _containers.RepeatedCompositeFieldContainer[Task]
+    def __init__(self, job_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., cut: _Optional[int] = ..., version: _Optional[int] = ..., submitted_ms: _Optional[int] = ..., started_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ..., cause: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ...) -> None: ...

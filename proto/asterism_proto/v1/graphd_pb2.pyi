@@ -1,0 +1,277 @@
+from asterism_proto.v1 import common_pb2 as _common_pb2
+from asterism_proto.v1 import storaged_pb2 as _storaged_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class WriteRequest(_message.Message):
+    __slots__ = ("space", "load_id", "chunk", "kind", "type_id", "base")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    LOAD_ID_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    BASE_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    load_id: int
+    chunk: int
+    kind: _storaged_pb2.BlockKind
+    type_id: int
+    base: int
+    def __init__(self, space: _Optional[str] = ..., load_id: _Optional[int] = ..., chunk: _Optional[int] = ..., kind: _Optional[_Union[_storaged_pb2.BlockKind, str]] = ..., type_id: _Optional[int] = ..., base: _Optional[int] = ...) -> None: ...
+
+class WriteReply(_message.Message):
+    __slots__ = ("rows",)
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    rows: int
+    def __init__(self, rows: _Optional[int] = ...) -> None: ...
+
+class FindNodesRequest(_message.Message):
+    __slots__ = ("space", "type_id", "load_id")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    LOAD_ID_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    type_id: int
+    load_id: int
+    def __init__(self, space: _Optional[str] = ..., type_id: _Optional[int] = ..., load_id: _Optional[int] = ...) -> None: ...
+
+class FindNodesReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class SampleNodesRequest(_message.Message):
+    __slots__ = ("space", "version", "seed", "count", "types", "uniform", "distinct")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    TYPES_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    DISTINCT_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    seed: int
+    count: int
+    types: _containers.RepeatedScalarFieldContainer[int]
+    uniform: bool
+    distinct: bool
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ...) -> None: ...
+
+class SampleNodesReply(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    def __init__(self, version: _Optional[int] = ...) -> None: ...
+
+class SampleEdgesRequest(_message.Message):
+    __slots__ = ("space", "version", "seed", "count", "types", "uniform", "distinct")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    TYPES_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    DISTINCT_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    seed: int
+    count: int
+    types: _containers.RepeatedScalarFieldContainer[int]
+    uniform: bool
+    distinct: bool
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ...) -> None: ...
+
+class SampleEdgesReply(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    def __init__(self, version: _Optional[int] = ...) -> None: ...
+
+class SampleNeighborsRequest(_message.Message):
+    __slots__ = ("space", "version", "seed", "edge_types", "node_type", "count", "replace", "uniform", "direction", "want_weights", "want_edge_ids")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    REPLACE_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    seed: int
+    edge_types: _containers.RepeatedScalarFieldContainer[int]
+    node_type: int
+    count: int
+    replace: bool
+    uniform: bool
+    direction: _common_pb2.Direction
+    want_weights: bool
+    want_edge_ids: bool
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ...) -> None: ...
+
+class SampleNeighborsReply(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    def __init__(self, version: _Optional[int] = ...) -> None: ...
+
+class Hop(_message.Message):
+    __slots__ = ("edge_types", "count")
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    edge_types: _containers.RepeatedScalarFieldContainer[int]
+    count: int
+    def __init__(self, edge_types: _Optional[_Iterable[int]] = ..., count: _Optional[int] = ...) -> None: ...
+
+class SampleFanoutRequest(_message.Message):
+    __slots__ = ("space", "version", "seed", "hops", "node_type", "replace", "uniform", "direction", "want_weights", "want_edge_ids")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    HOPS_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    REPLACE_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    seed: int
+    hops: _containers.RepeatedCompositeFieldContainer[Hop]
+    node_type: int
+    replace: bool
+    uniform: bool
+    direction: _common_pb2.Direction
+    want_weights: bool
+    want_edge_ids: bool
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ...) -> None: ...
+
+class SampleFanoutReply(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    def __init__(self, version: _Optional[int] = ...) -> None: ...
+
+class NeighborsRequest(_message.Message):
+    __slots__ = ("space", "version", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "sort")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    SORT_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    edge_types: _containers.RepeatedScalarFieldContainer[int]
+    node_type: int
+    direction: _common_pb2.Direction
+    want_weights: bool
+    want_edge_ids: bool
+    sort: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., sort: _Optional[str] = ...) -> None: ...
+
+class NeighborsReply(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    def __init__(self, version: _Optional[int] = ...) -> None: ...
+
+class NodeFeaturesRequest(_message.Message):
+    __slots__ = ("space", "version", "type_id", "names")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    type_id: int
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., type_id: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class NodeFeaturesReply(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    def __init__(self, version: _Optional[int] = ...) -> None: ...
+
+class EdgeFeaturesRequest(_message.Message):
+    __slots__ = ("space", "version", "type_id", "names")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    type_id: int
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., type_id: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class EdgeFeaturesReply(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    def __init__(self, version: _Optional[int] = ...) -> None: ...
+
+class ScanNodesRequest(_message.Message):
+    __slots__ = ("space", "version", "type_id", "part", "cursor", "limit", "names")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    type_id: int
+    part: int
+    cursor: int
+    limit: int
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ScanNodesReply(_message.Message):
+    __slots__ = ("version", "next_cursor")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    next_cursor: int
+    def __init__(self, version: _Optional[int] = ..., next_cursor: _Optional[int] = ...) -> None: ...
+
+class ScanEdgesRequest(_message.Message):
+    __slots__ = ("space", "version", "type_id", "part", "cursor", "limit", "names")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    type_id: int
+    part: int
+    cursor: int
+    limit: int
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ScanEdgesReply(_message.Message):
+    __slots__ = ("version", "next_cursor")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    next_cursor: int
+    def __init__(self, version: _Optional[int] = ..., next_cursor: _Optional[int] = ...) -> None: ...

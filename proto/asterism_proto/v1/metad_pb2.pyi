@@ -1,0 +1,337 @@
+from asterism_proto.v1 import common_pb2 as _common_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class LoadState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LOAD_STATE_UNSPECIFIED: _ClassVar[LoadState]
+    OPEN: _ClassVar[LoadState]
+    COMMITTED: _ClassVar[LoadState]
+    ABANDONED: _ClassVar[LoadState]
+
+class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ROLE_UNSPECIFIED: _ClassVar[Role]
+    STORAGED: _ClassVar[Role]
+    GRAPHD: _ClassVar[Role]
+LOAD_STATE_UNSPECIFIED: LoadState
+OPEN: LoadState
+COMMITTED: LoadState
+ABANDONED: LoadState
+ROLE_UNSPECIFIED: Role
+STORAGED: Role
+GRAPHD: Role
+
+class CreateSpaceRequest(_message.Message):
+    __slots__ = ("name", "schema", "if_not_exists")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    IF_NOT_EXISTS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    schema: _common_pb2.Schema
+    if_not_exists: bool
+    def __init__(self, name: _Optional[str] = ..., schema: _Optional[_Union[_common_pb2.Schema, _Mapping]] = ..., if_not_exists: bool = ...) -> None: ...
+
+class SpaceRequest(_message.Message):
+    __slots__ = ("space",)
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    def __init__(self, space: _Optional[str] = ...) -> None: ...
+
+class SpaceList(_message.Message):
+    __slots__ = ("spaces",)
+    SPACES_FIELD_NUMBER: _ClassVar[int]
+    spaces: _containers.RepeatedCompositeFieldContainer[_common_pb2.Space]
+    def __init__(self, spaces: _Optional[_Iterable[_Union[_common_pb2.Space, _Mapping]]] = ...) -> None: ...
+
+class DropSpaceRequest(_message.Message):
+    __slots__ = ("space", "if_exists")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    IF_EXISTS_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    if_exists: bool
+    def __init__(self, space: _Optional[str] = ..., if_exists: bool = ...) -> None: ...
+
+class BeginLoadRequest(_message.Message):
+    __slots__ = ("space", "source", "resume_key")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    RESUME_KEY_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    source: str
+    resume_key: str
+    def __init__(self, space: _Optional[str] = ..., source: _Optional[str] = ..., resume_key: _Optional[str] = ...) -> None: ...
+
+class Load(_message.Message):
+    __slots__ = ("load_id", "space_id", "space", "state", "commit", "source", "resume_key", "chunks", "created_ms", "rejected")
+    LOAD_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    RESUME_KEY_FIELD_NUMBER: _ClassVar[int]
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    CREATED_MS_FIELD_NUMBER: _ClassVar[int]
+    REJECTED_FIELD_NUMBER: _ClassVar[int]
+    load_id: int
+    space_id: int
+    space: str
+    state: LoadState
+    commit: int
+    source: str
+    resume_key: str
+    chunks: _containers.RepeatedCompositeFieldContainer[Chunk]
+    created_ms: int
+    rejected: int
+    def __init__(self, load_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., state: _Optional[_Union[LoadState, str]] = ..., commit: _Optional[int] = ..., source: _Optional[str] = ..., resume_key: _Optional[str] = ..., chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ..., created_ms: _Optional[int] = ..., rejected: _Optional[int] = ...) -> None: ...
+
+class Chunk(_message.Message):
+    __slots__ = ("index", "element", "type_id", "rows", "digest", "base", "written")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    ELEMENT_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    BASE_FIELD_NUMBER: _ClassVar[int]
+    WRITTEN_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    element: _common_pb2.Element
+    type_id: int
+    rows: int
+    digest: str
+    base: int
+    written: bool
+    def __init__(self, index: _Optional[int] = ..., element: _Optional[_Union[_common_pb2.Element, str]] = ..., type_id: _Optional[int] = ..., rows: _Optional[int] = ..., digest: _Optional[str] = ..., base: _Optional[int] = ..., written: bool = ...) -> None: ...
+
+class RegisterChunksRequest(_message.Message):
+    __slots__ = ("load_id", "chunks", "written")
+    LOAD_ID_FIELD_NUMBER: _ClassVar[int]
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    WRITTEN_FIELD_NUMBER: _ClassVar[int]
+    load_id: int
+    chunks: _containers.RepeatedCompositeFieldContainer[Chunk]
+    written: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, load_id: _Optional[int] = ..., chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ..., written: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class RegisterChunksReply(_message.Message):
+    __slots__ = ("chunks",)
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    chunks: _containers.RepeatedCompositeFieldContainer[Chunk]
+    def __init__(self, chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ...) -> None: ...
+
+class CommitLoadRequest(_message.Message):
+    __slots__ = ("load_id", "rejected", "written")
+    LOAD_ID_FIELD_NUMBER: _ClassVar[int]
+    REJECTED_FIELD_NUMBER: _ClassVar[int]
+    WRITTEN_FIELD_NUMBER: _ClassVar[int]
+    load_id: int
+    rejected: int
+    written: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, load_id: _Optional[int] = ..., rejected: _Optional[int] = ..., written: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class LoadRequest(_message.Message):
+    __slots__ = ("load_id",)
+    LOAD_ID_FIELD_NUMBER: _ClassVar[int]
+    load_id: int
+    def __init__(self, load_id: _Optional[int] = ...) -> None: ...
+
+class SubmitJobRequest(_message.Message):
+    __slots__ = ("space", "kind")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    kind: str
+    def __init__(self, space: _Optional[str] = ..., kind: _Optional[str] = ...) -> None: ...
+
+class JobRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: int
+    def __init__(self, job_id: _Optional[int] = ...) -> None: ...
+
+class ListJobsRequest(_message.Message):
+    __slots__ = ("space", "states", "limit", "before")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    states: _containers.RepeatedScalarFieldContainer[_common_pb2.JobState]
+    limit: int
+    before: int
+    def __init__(self, space: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., limit: _Optional[int] = ..., before: _Optional[int] = ...) -> None: ...
+
+class JobList(_message.Message):
+    __slots__ = ("jobs", "next_before")
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedCompositeFieldContainer[_common_pb2.Job]
+    next_before: int
+    def __init__(self, jobs: _Optional[_Iterable[_Union[_common_pb2.Job, _Mapping]]] = ..., next_before: _Optional[int] = ...) -> None: ...
+
+class Host(_message.Message):
+    __slots__ = ("uuid", "role", "address", "http_address", "online", "last_beat_ms", "incarnation", "parts", "free_bytes")
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    HTTP_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    ONLINE_FIELD_NUMBER: _ClassVar[int]
+    LAST_BEAT_MS_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    uuid: str
+    role: Role
+    address: str
+    http_address: str
+    online: bool
+    last_beat_ms: int
+    incarnation: int
+    parts: int
+    free_bytes: int
+    def __init__(self, uuid: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., online: bool = ..., last_beat_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., parts: _Optional[int] = ..., free_bytes: _Optional[int] = ...) -> None: ...
+
+class HostList(_message.Message):
+    __slots__ = ("hosts",)
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    hosts: _containers.RepeatedCompositeFieldContainer[Host]
+    def __init__(self, hosts: _Optional[_Iterable[_Union[Host, _Mapping]]] = ...) -> None: ...
+
+class VersionList(_message.Message):
+    __slots__ = ("versions",)
+    VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    versions: _containers.RepeatedCompositeFieldContainer[_common_pb2.Manifest]
+    def __init__(self, versions: _Optional[_Iterable[_Union[_common_pb2.Manifest, _Mapping]]] = ...) -> None: ...
+
+class ManifestRequest(_message.Message):
+    __slots__ = ("space", "version")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
+
+class TaskReport(_message.Message):
+    __slots__ = ("task_id", "attempt", "state", "phase", "rows_done", "rows_total", "cause", "totals", "images")
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    ROWS_DONE_FIELD_NUMBER: _ClassVar[int]
+    ROWS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    TOTALS_FIELD_NUMBER: _ClassVar[int]
+    IMAGES_FIELD_NUMBER: _ClassVar[int]
+    task_id: int
+    attempt: int
+    state: _common_pb2.JobState
+    phase: str
+    rows_done: int
+    rows_total: int
+    cause: str
+    totals: _containers.RepeatedCompositeFieldContainer[_common_pb2.Total]
+    images: _containers.RepeatedCompositeFieldContainer[_common_pb2.PartImage]
+    def __init__(self, task_id: _Optional[int] = ..., attempt: _Optional[int] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., phase: _Optional[str] = ..., rows_done: _Optional[int] = ..., rows_total: _Optional[int] = ..., cause: _Optional[str] = ..., totals: _Optional[_Iterable[_Union[_common_pb2.Total, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[_common_pb2.PartImage, _Mapping]]] = ...) -> None: ...
+
+class HeldVersion(_message.Message):
+    __slots__ = ("space_id", "version")
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    space_id: int
+    version: int
+    def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ...) -> None: ...
+
+class BeatRequest(_message.Message):
+    __slots__ = ("role", "uuid", "incarnation", "address", "http_address", "tasks", "held", "free_bytes")
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    HTTP_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    role: Role
+    uuid: str
+    incarnation: int
+    address: str
+    http_address: str
+    tasks: _containers.RepeatedCompositeFieldContainer[TaskReport]
+    held: _containers.RepeatedCompositeFieldContainer[HeldVersion]
+    free_bytes: int
+    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskReport, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[HeldVersion, _Mapping]]] = ..., free_bytes: _Optional[int] = ...) -> None: ...
+
+class BeatReply(_message.Message):
+    __slots__ = ("revision", "lease_s")
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    LEASE_S_FIELD_NUMBER: _ClassVar[int]
+    revision: int
+    lease_s: float
+    def __init__(self, revision: _Optional[int] = ..., lease_s: _Optional[float] = ...) -> None: ...
+
+class PollRequest(_message.Message):
+    __slots__ = ("role", "uuid", "incarnation", "known_revision", "wait_s")
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_REVISION_FIELD_NUMBER: _ClassVar[int]
+    WAIT_S_FIELD_NUMBER: _ClassVar[int]
+    role: Role
+    uuid: str
+    incarnation: int
+    known_revision: int
+    wait_s: float
+    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., known_revision: _Optional[int] = ..., wait_s: _Optional[float] = ...) -> None: ...
+
+class TaskOrder(_message.Message):
+    __slots__ = ("task_id", "job_id", "attempt", "kind", "space_id", "parts", "cut", "loads", "commits")
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    CUT_FIELD_NUMBER: _ClassVar[int]
+    LOADS_FIELD_NUMBER: _ClassVar[int]
+    COMMITS_FIELD_NUMBER: _ClassVar[int]
+    task_id: int
+    job_id: int
+    attempt: int
+    kind: str
+    space_id: int
+    parts: _containers.RepeatedScalarFieldContainer[int]
+    cut: int
+    loads: _containers.RepeatedScalarFieldContainer[int]
+    commits: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, task_id: _Optional[int] = ..., job_id: _Optional[int] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., space_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., cut: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ..., commits: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class SpaceRoute(_message.Message):
+    __slots__ = ("space", "versions")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    space: _common_pb2.Space
+    versions: _containers.RepeatedCompositeFieldContainer[_common_pb2.Manifest]
+    def __init__(self, space: _Optional[_Union[_common_pb2.Space, _Mapping]] = ..., versions: _Optional[_Iterable[_Union[_common_pb2.Manifest, _Mapping]]] = ...) -> None: ...
+
+class PollReply(_message.Message):
+    __slots__ = ("revision", "spaces", "orders", "storaged", "open_loads", "abandoned_loads")
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    SPACES_FIELD_NUMBER: _ClassVar[int]
+    ORDERS_FIELD_NUMBER: _ClassVar[int]
+    STORAGED_FIELD_NUMBER: _ClassVar[int]
+    OPEN_LOADS_FIELD_NUMBER: _ClassVar[int]
+    ABANDONED_LOADS_FIELD_NUMBER: _ClassVar[int]
+    revision: int
+    spaces: _containers.RepeatedCompositeFieldContainer[SpaceRoute]
+    orders: _containers.RepeatedCompositeFieldContainer[TaskOrder]
+    storaged: _containers.RepeatedCompositeFieldContainer[Host]
+    open_loads: _containers.RepeatedScalarFieldContainer[int]
+    abandoned_loads: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, revision: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[SpaceRoute, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[TaskOrder, _Mapping]]] = ..., storaged: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., abandoned_loads: _Optional[_Iterable[int]] = ...) -> None: ...

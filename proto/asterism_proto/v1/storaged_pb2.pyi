@@ -1,0 +1,246 @@
+from asterism_proto.v1 import common_pb2 as _common_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class BlockKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    BLOCK_KIND_UNSPECIFIED: _ClassVar[BlockKind]
+    NODES: _ClassVar[BlockKind]
+    OUT_EDGES: _ClassVar[BlockKind]
+    IN_EDGES: _ClassVar[BlockKind]
+    EDGE_FEATURES: _ClassVar[BlockKind]
+    NODE_DELETES: _ClassVar[BlockKind]
+    OUT_EDGE_DELETES: _ClassVar[BlockKind]
+    IN_EDGE_DELETES: _ClassVar[BlockKind]
+BLOCK_KIND_UNSPECIFIED: BlockKind
+NODES: BlockKind
+OUT_EDGES: BlockKind
+IN_EDGES: BlockKind
+EDGE_FEATURES: BlockKind
+NODE_DELETES: BlockKind
+OUT_EDGE_DELETES: BlockKind
+IN_EDGE_DELETES: BlockKind
+
+class At(_message.Message):
+    __slots__ = ("space_id", "version", "digest")
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    space_id: int
+    version: int
+    digest: str
+    def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class WriteBlocksRequest(_message.Message):
+    __slots__ = ("space_id", "load_id", "chunk", "kind", "type_id", "parts")
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    LOAD_ID_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    space_id: int
+    load_id: int
+    chunk: int
+    kind: BlockKind
+    type_id: int
+    parts: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, space_id: _Optional[int] = ..., load_id: _Optional[int] = ..., chunk: _Optional[int] = ..., kind: _Optional[_Union[BlockKind, str]] = ..., type_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class WriteBlocksReply(_message.Message):
+    __slots__ = ("bytes",)
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    bytes: int
+    def __init__(self, bytes: _Optional[int] = ...) -> None: ...
+
+class ExistsRequest(_message.Message):
+    __slots__ = ("space_id", "type_id", "load_id", "as_of", "loads")
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    LOAD_ID_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_FIELD_NUMBER: _ClassVar[int]
+    LOADS_FIELD_NUMBER: _ClassVar[int]
+    space_id: int
+    type_id: int
+    load_id: int
+    as_of: int
+    loads: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, space_id: _Optional[int] = ..., type_id: _Optional[int] = ..., load_id: _Optional[int] = ..., as_of: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ExistsReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DrawNodesRequest(_message.Message):
+    __slots__ = ("at", "types", "parts", "seed", "start", "count", "uniform", "race")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    TYPES_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    RACE_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    types: _containers.RepeatedScalarFieldContainer[int]
+    parts: _containers.RepeatedScalarFieldContainer[int]
+    seed: int
+    start: int
+    count: int
+    uniform: bool
+    race: bool
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., race: bool = ...) -> None: ...
+
+class DrawNodesReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DrawEdgesRequest(_message.Message):
+    __slots__ = ("at", "types", "parts", "seed", "start", "count", "uniform", "race")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    TYPES_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    RACE_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    types: _containers.RepeatedScalarFieldContainer[int]
+    parts: _containers.RepeatedScalarFieldContainer[int]
+    seed: int
+    start: int
+    count: int
+    uniform: bool
+    race: bool
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., race: bool = ...) -> None: ...
+
+class DrawEdgesReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DrawNeighborsRequest(_message.Message):
+    __slots__ = ("at", "edge_types", "node_type", "count", "replace", "uniform", "direction", "seed", "hop", "want_weights", "want_edge_ids")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    REPLACE_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    HOP_FIELD_NUMBER: _ClassVar[int]
+    WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    edge_types: _containers.RepeatedScalarFieldContainer[int]
+    node_type: int
+    count: int
+    replace: bool
+    uniform: bool
+    direction: _common_pb2.Direction
+    seed: int
+    hop: int
+    want_weights: bool
+    want_edge_ids: bool
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., hop: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ...) -> None: ...
+
+class DrawNeighborsReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReadNeighborsRequest(_message.Message):
+    __slots__ = ("at", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    edge_types: _containers.RepeatedScalarFieldContainer[int]
+    node_type: int
+    direction: _common_pb2.Direction
+    want_weights: bool
+    want_edge_ids: bool
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ...) -> None: ...
+
+class ReadNeighborsReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReadNodeFeaturesRequest(_message.Message):
+    __slots__ = ("at", "type_id", "names")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    type_id: int
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ReadNodeFeaturesReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReadEdgeFeaturesRequest(_message.Message):
+    __slots__ = ("at", "type_id", "names")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    type_id: int
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ReadEdgeFeaturesReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReadNodesRequest(_message.Message):
+    __slots__ = ("at", "type_id", "part", "cursor", "limit", "names")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    type_id: int
+    part: int
+    cursor: int
+    limit: int
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ReadNodesReply(_message.Message):
+    __slots__ = ("next_cursor",)
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    next_cursor: int
+    def __init__(self, next_cursor: _Optional[int] = ...) -> None: ...
+
+class ReadEdgesRequest(_message.Message):
+    __slots__ = ("at", "type_id", "part", "cursor", "limit")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    type_id: int
+    part: int
+    cursor: int
+    limit: int
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class ReadEdgesReply(_message.Message):
+    __slots__ = ("next_cursor",)
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    next_cursor: int
+    def __init__(self, next_cursor: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,1 @@
+"""The floor under every daemon: calls and deadlines, servers, channels, beats, logs, metrics, the HTTP door."""

@@ -1,0 +1,75 @@
+"""A call as handlers see it: what is left of its time, and whether anybody still waits.
+
+A handler is a plain function ``(request, call) -> reply``, where both are a `Frame` for framed methods and a message
+otherwise (`asterism_proto.methods`). The same function answers gRPC (`daemonkit.server`) and in-process callers
+(`LocalTransport`), so that both give the same bytes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from google.protobuf.message import Message
+
+from asterism_proto.arrays import Frame
+from asterism_proto.errors import Deadline, NotFound
+from asterism_proto.methods import Method
+
+Content = Message | Frame
+"""What a call carries: a message, or a head with arrays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The circumstances of one call."""
+
+    deadline: float
+    """On time.monotonic()'s clock; every call has one."""
+    is_active: Callable[[], bool] = field(default=lambda: True)
+    """False once the caller hung up."""
+
+    @classmethod
+    def within(cls, seconds: float) -> Call:
+        """A call that ends ``seconds`` from now."""
+        return cls(time.monotonic() + seconds)
+
+    def remaining(self) -> float:
+        """Seconds left; Deadline when there are none, or when the caller hung up."""
+        left = self.deadline - time.monotonic()
+        if left <= 0 or not self.is_active():
+            raise Deadline("the call's time is up; ask for less, or with a longer timeout")
+        return left
+
+
+Handler = Callable[..., Content]
+"""``(request, call) -> reply``."""
+
+
+class Transport(Protocol):
+    """Whoever carries a call to a service."""
+
+    def call(self, method: Method, request: Content, timeout_s: float) -> Content:
+        """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
+
+
+class LocalTransport:
+    """Calls to handlers in this process: no bytes are made, no socket is touched."""
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        self._handlers = handlers
+        """By method path."""
+
+    def call(self, method: Method, request: Content, timeout_s: float) -> Content:
+        """The handler's own reply, or its own error."""
+        handler = self._handlers.get(method.path)
+        if handler is None:
+            raise NotFound(f"{method.path}: this service does not answer it")
+        return handler(request, Call.within(timeout_s))
+
+
+def handlers_of(table: Mapping[str, Method], api: object) -> dict[str, Handler]:
+    """The handlers of a service by path: the methods of ``api`` that bear the table's names."""
+    return {method.path: getattr(api, name) for name, method in table.items()}

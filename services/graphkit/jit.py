@@ -1,0 +1,80 @@
+"""Numba's one door: the kernel decorator and the two machine instructions that NumPy has no name for.
+
+Every kernel also runs as plain Python under ``NUMBA_DISABLE_JIT=1``, where the intrinsics are their Python twins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, cast
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import config, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MASK64 = 0xFFFFFFFFFFFFFFFF
+
+
+def kernel(fn: Callable[P, R]) -> Callable[P, R]:
+    """Compile ``fn`` without the GIL, cached on disk; its type stays.
+
+    Compiled code is wrap-around uint64 arithmetic; as plain Python the same overflow would warn, so it is silenced.
+    """
+    if config.DISABLE_JIT:
+        return cast(Callable[P, R], np.errstate(over="ignore")(fn))
+    return cast(Callable[P, R], numba.njit(cache=True, nogil=True, error_model="numpy")(fn))
+
+
+def inlined(fn: Callable[P, R]) -> Callable[P, R]:
+    """As `kernel`, for a small step that other kernels call in their innermost loop."""
+    if config.DISABLE_JIT:
+        return cast(Callable[P, R], np.errstate(over="ignore")(fn))
+    return cast(Callable[P, R], numba.njit(cache=True, nogil=True, error_model="numpy", inline="never")(fn))
+
+
+if config.DISABLE_JIT:
+
+    def mulhi(a: np.uint64, b: np.uint64) -> np.uint64:
+        """The high 64 bits of the 128-bit product of two uint64."""
+        return np.uint64((int(a) * int(b)) >> 64)
+
+    def prefetch(array: Any, index: int) -> None:
+        """Ask for the cache line of ``array[index]``; a hint that plain Python has no use for."""
+
+else:
+
+    @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+    def mulhi(typingctx: Any, a: Any, b: Any) -> Any:
+        """The high 64 bits of the 128-bit product of two uint64."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            wide = ir.IntType(128)
+            product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+            return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+
+        return types.uint64(types.uint64, types.uint64), codegen
+
+    @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+    def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
+        """Ask for the cache line of ``array[index]`` (one-dimensional, contiguous) before it is read."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            array_type = signature.args[0]
+            struct = context.make_array(array_type)(context, builder, args[0])
+            at = context.cast(builder, args[1], signature.args[1], types.intp)
+            pointer = builder.gep(struct.data, [at])
+            byte = ir.IntType(8).as_pointer()
+            flag = ir.IntType(32)
+            fn = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag]), "llvm.prefetch.p0i8"
+            )
+            builder.call(fn, [builder.bitcast(pointer, byte), ir.Constant(flag, 0), ir.Constant(flag, 3), ir.Constant(flag, 1)])
+            return context.get_dummy_value()
+
+        return types.void(array, index), codegen

@@ -1,0 +1,64 @@
+"""Counter-based random words: every draw is a pure function of (seed, purpose, counter).
+
+A *key* is a well-mixed 64-bit number made from a seed and tags; the *words* of a key are splitmix64's output function
+(Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators", variant 13 of Stafford's finalisers) of
+key + (i + 1) * GOLDEN. Keys are hashed, never counted up, so that the streams of neighboring seeds or nodes are not
+lagged copies of each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphkit.jit import inlined, mulhi
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_M1 = np.uint64(0xBF58476D1CE4E5B9)
+_M2 = np.uint64(0x94D049BB133111EB)
+_SALT = np.uint64(0xD6E8FEB86659FD93)
+_S30, _S27, _S31, _S11, _ONE = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11), np.uint64(1)
+
+# Purposes: the first tag under a seed. A purpose is never reused for another kind of draw.
+PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, RACE = range(1, 7)
+
+
+@inlined
+def mix64(x: np.uint64) -> np.uint64:
+    """splitmix64's finaliser: a bijection of 64-bit words."""
+    x = (x ^ (x >> _S30)) * _M1
+    x = (x ^ (x >> _S27)) * _M2
+    return x ^ (x >> _S31)
+
+
+@inlined
+def derive(key: np.uint64, tag: np.uint64) -> np.uint64:
+    """The key of ``tag`` under ``key``."""
+    return mix64(mix64(key ^ _SALT) + mix64((tag + _ONE) * GOLDEN))
+
+
+@inlined
+def word(key: np.uint64, i: np.uint64) -> np.uint64:
+    """Word ``i`` of ``key``'s stream."""
+    return mix64(key + (i + _ONE) * GOLDEN)
+
+
+@inlined
+def below(w: np.uint64, n: np.uint64) -> np.uint64:
+    """A number in 0 .. n - 1 from a word: the high half of w * n. ``w * n`` (its low half) is left as a coin."""
+    return mulhi(w, n)
+
+
+@inlined
+def unit(w: np.uint64) -> float:
+    """A float64 in (0, 1) from the high 53 bits of a word; never 0, never 1."""
+    return (np.float64(w >> _S11) + 0.5) * 1.1102230246251565e-16
+
+
+def key_of(seed: int, *tags: int) -> np.uint64:
+    """The key of a seed and a path of tags, such as ``key_of(seed, NEIGHBOR, direction, hop)``."""
+    with np.errstate(over="ignore"):
+        # Compiled functions hand back Python ints, which would be typed as int64 on the way in: wrap each time.
+        key = np.uint64(mix64(np.uint64(seed & 0xFFFFFFFFFFFFFFFF)))
+        for tag in tags:
+            key = np.uint64(derive(key, np.uint64(tag)))
+    return key
