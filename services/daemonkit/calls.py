@@ -48,11 +48,34 @@ Handler = Callable[..., Content]
 """``(request, call) -> reply``."""
 
 
+class Pending(Protocol):
+    """A call under way."""
+
+    def result(self) -> Content:
+        """Its reply, or its `AsterismError`; waits for it."""
+
+
 class Transport(Protocol):
     """Whoever carries a call to a service."""
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
+
+    def start(self, method: Method, request: Content, timeout_s: float) -> Pending:
+        """As `call`, but come back at once: how one asks several hosts at a time."""
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+
+
+class _Local:
+    """A local call: made when its result is asked for, for there is nobody to overlap with."""
+
+    def __init__(self, run: Callable[[], Content]) -> None:
+        self._run = run
+
+    def result(self) -> Content:
+        return self._run()
 
 
 class LocalTransport:
@@ -68,6 +91,13 @@ class LocalTransport:
         if handler is None:
             raise NotFound(f"{method.path}: this service does not answer it")
         return handler(request, Call.within(timeout_s))
+
+    def start(self, method: Method, request: Content, timeout_s: float) -> Pending:
+        """The same call, made when its result is asked for."""
+        return _Local(lambda: self.call(method, request, timeout_s))
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 def handlers_of(table: Mapping[str, Method], api: object) -> dict[str, Handler]:

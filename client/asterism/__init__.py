@@ -1,0 +1,1 @@
+"""Asterism: sample from graphs that are larger than memory."""
