@@ -1,0 +1,72 @@
+# `make demo` and `make test` need Python 3.11+ with venv and an index that pip knows; nothing else.
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python3.14; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+# DGL's wheels are for this one.
+PYTHON_DGL ?= $(shell python3.11 -c 'import venv, ensurepip; print("python3.11")' 2>/dev/null)
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+DGL := .venv-dgl
+# With ASTERISM_REQUIRE_ALL=1 a test that would be skipped fails, and so does a missing DGL environment.
+PYTEST := $(BIN)/python -m pytest $(if $(ASTERISM_REQUIRE_ALL),--require-all)
+PROTOS = $(wildcard proto/asterism_proto/v1/*.proto)
+
+.PHONY: help venv demo test test-slow lint format stubs dgl-env bench clean
+.DEFAULT_GOAL := help
+
+help:  ## what there is to make
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Asterism needs Python 3.11 or newer with venv; install it, or say make PYTHON=/path/to/python" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.all: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[all]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[dev]'
+	@touch $@ $(VENV)/.all
+
+venv: $(VENV)/.dev  ## .venv with everything for development
+
+demo: $(VENV)/.all  ## load, build, sample and export a shop's graph, in two minutes
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.dev dgl-env lint  ## lint, then every test but the slow ones
+	$(PYTEST) -m 'not slow'
+
+test-slow: $(VENV)/.dev dgl-env  ## the slow tests only
+	$(PYTEST) -m slow
+
+lint: $(VENV)/.dev  ## formatting, rules, types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev  ## format, and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+stubs: $(VENV)/.dev  ## the protobuf modules anew, from the .proto files
+	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=proto --pyi_out=proto $(PROTOS)
+
+$(DGL)/.done: tests/kit/dgl/requirements.txt
+	$(PYTHON_DGL) -m venv $(DGL)
+	$(DGL)/bin/python -m pip --disable-pip-version-check install --quiet -r $<
+	@touch $@
+
+dgl-env:  ## .venv-dgl with the real DGL, which the export's tests ask
+	@if [ -n "$(PYTHON_DGL)" ] && $(MAKE) --no-print-directory $(DGL)/.done; then :; else \
+		rm -rf $(DGL); echo "no environment with real DGL (it needs python3.11 and its wheels); tests against it are skipped" >&2; \
+		test -z "$(ASTERISM_REQUIRE_ALL)"; fi
+
+bench: $(VENV)/.dev  ## measure, and print ratios side by side
+	$(BIN)/python -m tests.benchmarks
+
+clean:  ## remove what make made
+	rm -rf $(VENV) $(DGL) demo-data dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find proto client services tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

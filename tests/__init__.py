@@ -1,0 +1,1 @@
+"""Asterism's tests, floor by floor: unit, contract, property, law, integration, compose, house."""

@@ -1,0 +1,76 @@
+"""What every test may ask for, and the rule that a gate's run skips nothing."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--require-all", action="store_true", help="fail where a test would be skipped: nothing that it needs may be missing")
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    report.outcome = "failed"
+    report.longrepr = f"--require-all: {report.nodeid} would be skipped. {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and item.config.getoption("--require-all"):
+        _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if report.skipped and collector.config.getoption("--require-all"):
+        _refuse_skip(report)
+    return report
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared(root: Path) -> Path:
+    """The folder of real graphs and DGL truth sets beside the checkout."""
+    folder = root.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("the folder `shared` with real graphs and DGL truth sets is not beside the checkout")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def dgl_python(root: Path) -> Path:
+    """The interpreter of the environment with real DGL."""
+    python = root / ".venv-dgl/bin/python"
+    if not python.exists():
+        pytest.skip("there is no environment with real DGL; `make dgl-env` makes it")
+    return python
+
+
+@pytest.fixture(scope="session")
+def compose_command() -> list[str]:
+    """What runs compose here, v2 or v1, on a Docker engine that answers."""
+    docker = shutil.which("docker")
+    if docker is None or subprocess.run([docker, "info"], capture_output=True, timeout=60, check=False).returncode:
+        pytest.skip("no Docker engine answers `docker info`")
+    if not subprocess.run([docker, "compose", "version"], capture_output=True, timeout=60, check=False).returncode:
+        return [docker, "compose"]
+    legacy = shutil.which("docker-compose")
+    if legacy is None:
+        pytest.skip("neither `docker compose` nor `docker-compose` is installed")
+    return [legacy]

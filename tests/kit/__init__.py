@@ -1,0 +1,1 @@
+"""What tests share: clusters, reference answers, small graphs. Each module says what it gives."""
