@@ -1,0 +1,92 @@
+"""Every room has a doorplate and a modest size, and the house speaks only of itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOTS = ("proto", "client", "services")
+CODE_ROOTS = (*ROOTS, "tests", "examples")
+LONGEST_MODULE = 400
+LONGEST_FUNCTION = 90
+VAGUE = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "managers"}
+FOREIGN = re.compile(r"(?<![\w./])/(root|work|home)/\w|\.pyenv|https?://[^\s)\"']*(pypi|artifactory|/simple)\b", re.IGNORECASE)
+NOTE_TO_SELF = re.compile(r"\b(" + "|".join(("TODO", "FIXME", "XXX", "HACK")) + r")\b")
+
+
+def modules(root: Path, roots: tuple[str, ...] = ROOTS) -> list[Path]:
+    return sorted(path for name in roots for path in (root / name).rglob("*.py") if not path.stem.endswith("_pb2"))
+
+
+def relative(root: Path, paths: list[Path]) -> list[str]:
+    return [str(path.relative_to(root)) for path in paths]
+
+
+def test_every_package_has_a_doorplate(root: Path) -> None:
+    bare = [path for path in modules(root) if path.name == "__init__.py" and not ast.get_docstring(ast.parse(path.read_text()))]
+    assert relative(root, bare) == []
+
+
+def test_every_folder_with_modules_is_a_package(root: Path) -> None:
+    homeless = {path.parent for path in modules(root) if path.parent.name not in ROOTS and not (path.parent / "__init__.py").exists()}
+    assert relative(root, sorted(homeless)) == []
+
+
+def test_every_module_says_what_it_is(root: Path) -> None:
+    silent = [path for path in modules(root) if not ast.get_docstring(ast.parse(path.read_text()))]
+    assert relative(root, silent) == []
+
+
+def test_no_module_is_longer_than_one_reads(root: Path) -> None:
+    long = {str(path.relative_to(root)): lines for path in modules(root, CODE_ROOTS) if (lines := path.read_text().count("\n")) > LONGEST_MODULE}
+    assert long == {}
+
+
+def test_no_function_is_longer_than_a_screen_or_two(root: Path) -> None:
+    long = {}
+    for path in modules(root):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (node.end_lineno or 0) - node.lineno > LONGEST_FUNCTION:
+                long[f"{path.relative_to(root)}:{node.name}"] = (node.end_lineno or 0) - node.lineno
+    assert long == {}
+
+
+def test_no_module_has_a_name_that_says_nothing(root: Path) -> None:
+    assert [name for name in relative(root, modules(root, CODE_ROOTS)) if VAGUE & set(Path(name).with_suffix("").parts)] == []
+
+
+def test_nothing_is_pickled(root: Path) -> None:
+    found = []
+    for path in modules(root):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
+            if {name.split(".")[0] for name in names} & {"pickle", "marshal", "shelve", "dill"}:
+                found.append(path)
+    assert relative(root, found) == []
+
+
+def tracked(root: Path) -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True, timeout=60).stdout.decode().split("\0")
+    return [root / name for name in listed if name and (root / name).is_file() and name != "tests/house/test_rooms.py"]
+
+
+@pytest.mark.parametrize("pattern", [FOREIGN, NOTE_TO_SELF], ids=["machine paths and registries", "notes to self"])
+def test_the_project_speaks_only_of_itself(root: Path, pattern: re.Pattern[str]) -> None:
+    found = []
+    for path in tracked(root):
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        found += [f"{path.relative_to(root)}:{n}: {line.strip()[:100]}" for n, line in enumerate(text.splitlines(), 1) if pattern.search(line)]
+    assert found == []

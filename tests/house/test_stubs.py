@@ -1,0 +1,37 @@
+"""The protobuf modules in the tree are what the .proto files make, byte for byte."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_the_stubs_are_what_the_proto_files_make(root: Path, tmp_path: Path) -> None:
+    folder = root / "proto/asterism_proto/v1"
+    protos = sorted(folder.glob("*.proto"))
+    # A process of its own: protoc registers descriptors for good in the one that it runs in.
+    command = [
+        sys.executable,
+        "-m",
+        "grpc_tools.protoc",
+        f"-I{root / 'proto'}",
+        f"--python_out={tmp_path}",
+        f"--pyi_out={tmp_path}",
+        *map(str, protos),
+    ]
+    subprocess.run(command, check=True, timeout=120)
+    made = {path.name: path.read_bytes() for path in (tmp_path / "asterism_proto/v1").iterdir()}
+    held = {path.name: path.read_bytes() for path in folder.glob("*_pb2.py*")}
+    assert set(made) == set(held)
+    assert len(made) == 2 * len(protos)
+    stale = [name for name in made if made[name] != held[name]]
+    assert not stale, f"`make stubs` was not run after a .proto changed: {stale}"
+
+
+def test_every_enum_begins_with_an_unspecified_zero() -> None:
+    from asterism_proto.v1 import common_pb2, graphd_pb2, metad_pb2, storaged_pb2
+
+    enums = [enum for module in (common_pb2, graphd_pb2, metad_pb2, storaged_pb2) for enum in module.DESCRIPTOR.enum_types_by_name.values()]
+    assert enums
+    assert [e.name for e in enums if not e.values_by_number[0].name.endswith("_UNSPECIFIED")] == []
