@@ -1,0 +1,89 @@
+"""The open-addressing index from sparse ids to rows: building it and looking many ids up at once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkit.jit import kernel, prefetch
+from graphkit.rng import mix64
+
+FREE = -1
+_AHEAD = 16
+_BITS = 64
+
+
+@kernel
+def _fill(ids: NDArray[np.int64], shift: np.uint64, index_ids: NDArray[np.int64], index_rows: NDArray[np.uint32]) -> None:
+    mask = index_ids.shape[0] - 1
+    n = ids.shape[0]
+    for row in range(n):
+        if row + _AHEAD < n:
+            prefetch(index_ids, np.int64(mix64(np.uint64(ids[row + _AHEAD])) >> shift))
+        at = np.int64(mix64(np.uint64(ids[row])) >> shift)
+        while index_ids[at] != FREE:
+            at = (at + 1) & mask
+        index_ids[at] = ids[row]
+        index_rows[at] = row
+
+
+def build_index(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """An index of distinct ids: open addressing, at most half full, probed linearly from the hash's high bits.
+
+    Parameters
+    ----------
+    ids : int64[n]
+        Distinct, >= 0; at most 2^32 - 1 of them. The order of insertion is the order of rows, so that the same ids give
+        the same bytes.
+
+    Returns
+    -------
+    index_ids : int64[2^k]
+        The smallest k >= 3 with 2^k >= 2 n; id ``i`` is at or after ``mix64(i) >> (64 - k)``; -1 is free.
+    index_rows : uint32[2^k]
+        The row (position in ``ids``) of each id in ``index_ids``; 0 where free.
+    """
+    bits = max(3, (2 * ids.size - 1).bit_length() if ids.size else 0)
+    index_ids = np.full(1 << bits, FREE, np.int64)
+    index_rows = np.zeros(1 << bits, np.uint32)
+    _fill(np.ascontiguousarray(ids), np.uint64(_BITS - bits), index_ids, index_rows)
+    return index_ids, index_rows
+
+
+@kernel
+def _find(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDArray[np.uint32], shift: np.uint64, rows: NDArray[np.int64]) -> None:
+    mask = index_ids.shape[0] - 1
+    n = ids.shape[0]
+    for i in range(n):
+        if i + _AHEAD < n:
+            ahead = np.int64(mix64(np.uint64(ids[i + _AHEAD])) >> shift)
+            prefetch(index_ids, ahead)
+            prefetch(index_rows, ahead)
+        rows[i] = -1
+        if ids[i] >= 0:
+            at = np.int64(mix64(np.uint64(ids[i])) >> shift)
+            while index_ids[at] != FREE:
+                if index_ids[at] == ids[i]:
+                    rows[i] = np.int64(index_rows[at])
+                    break
+                at = (at + 1) & mask
+
+
+def find(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """The row of each id, -1 where there is none.
+
+    Parameters
+    ----------
+    ids : int64[n]
+        Any; negative ones are never found.
+    index_ids, index_rows : int64[2^k], uint32[2^k]
+        From `build_index`.
+
+    Returns
+    -------
+    int64[n]
+    """
+    rows = np.empty(ids.size, np.int64)
+    shift = np.uint64(_BITS - (index_ids.size.bit_length() - 1))
+    _find(np.ascontiguousarray(ids), index_ids, index_rows, shift, rows)
+    return rows

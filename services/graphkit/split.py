@@ -1,0 +1,183 @@
+"""Splits: which part an id lives in, which (type, part) a global draw falls on, and grouping by a small key.
+
+graphd and storaged compute the same splits from the same numbers, so that neither has to tell the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkit import alias
+from graphkit.jit import kernel
+from graphkit.rng import below, mix64, word
+
+_S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+
+def settled(array: NDArray[Any]) -> NDArray[Any]:
+    """``array`` as a contiguous, read-only plain ndarray: the one type that kernels are compiled for.
+
+    Numba compiles anew for every mix of writable and read-only arguments, and takes long to type a ``np.memmap``.
+    """
+    plain = np.ascontiguousarray(array).view()
+    plain.flags.writeable = False
+    return plain
+
+
+@kernel
+def _parts_mod(ids: NDArray[np.int64], parts: np.int64, out: NDArray[np.int32]) -> None:
+    if parts & (parts - 1) == 0:
+        for i in range(ids.shape[0]):
+            out[i] = ids[i] & (parts - 1)
+    else:
+        for i in range(ids.shape[0]):
+            out[i] = ids[i] % parts
+
+
+@kernel
+def _parts_mix(ids: NDArray[np.int64], parts: np.int64, out: NDArray[np.int32]) -> None:
+    n = np.uint64(parts)
+    for i in range(ids.shape[0]):
+        out[i] = np.int32(mix64(np.uint64(ids[i])) % n)
+
+
+def part_of(ids: NDArray[np.int64], parts: int, placement: str) -> NDArray[np.int32]:
+    """The part of each node id.
+
+    Parameters
+    ----------
+    ids : int64[n]
+        Node ids; -1 gets some part, as good as any.
+    parts : int
+        P, of the space.
+    placement : str
+        ``mod``: id % P; ``mix64``: splitmix64(id) % P.
+    """
+    out = np.empty(ids.shape[0], np.int32)
+    (_parts_mix if placement == "mix64" else _parts_mod)(settled(ids), np.int64(parts), out)
+    return out
+
+
+@kernel
+def _group(keys: NDArray[np.int32], offsets: NDArray[np.int64], order: NDArray[np.int64]) -> None:
+    groups = offsets.shape[0] - 1
+    for i in range(keys.shape[0]):
+        offsets[keys[i] + 1] += 1
+    for g in range(groups):
+        offsets[g + 1] += offsets[g]
+    # offsets[g] counts up from the group's start to its end: afterwards each stands where its successor began.
+    for i in range(keys.shape[0]):
+        at = offsets[keys[i]]
+        order[at] = i
+        offsets[keys[i]] = at + 1
+    for g in range(groups, 0, -1):
+        offsets[g] = offsets[g - 1]
+    offsets[0] = 0
+
+
+def group(keys: NDArray[np.int32], groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A stable counting sort of positions by key.
+
+    Parameters
+    ----------
+    keys : int32[n]
+        In 0 .. groups - 1.
+    groups : int
+        How many different keys there may be.
+
+    Returns
+    -------
+    order : int64[n]
+        Positions, by (key, position).
+    offsets : int64[groups + 1]
+        Group g is ``order[offsets[g]:offsets[g + 1]]``.
+    """
+    order = np.empty(keys.shape[0], np.int64)
+    offsets = np.zeros(groups + 1, np.int64)
+    _group(settled(keys), offsets, order)
+    return order, offsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shares:
+    """What each (type, part) holds of what is drawn from, as an alias table over these entries."""
+
+    types: NDArray[np.int32]
+    """int32[k], the type of each entry, ascending."""
+    parts: NDArray[np.int32]
+    """int32[k], its part, ascending within a type."""
+    measure: NDArray[np.float64]
+    """float64[k]: weight sum, or live count for uniform draws."""
+    hot: NDArray[np.uint64]
+    """uint64[k], thresholds and aliases as in an image's table."""
+    cold: NDArray[np.uint32]
+    """uint32[k]."""
+    total: float
+    """Sum of ``measure``; nothing can be drawn where it is 0."""
+
+
+def shares(types: Sequence[int], totals: Mapping[tuple[int, int], float], parts: int) -> Shares:
+    """The shares of every part in draws from ``types``.
+
+    Parameters
+    ----------
+    types : sequence of int
+        Type ids to draw from; order and repetition do not matter.
+    totals : mapping
+        (type, part) -> weight sum or live count; what is missing is 0.
+    parts : int
+        P, of the space.
+    """
+    chosen = sorted(set(types))
+    entries = [(type_id, part) for type_id in chosen for part in range(parts)]
+    measure = np.array([totals.get(entry, 0.0) for entry in entries], np.float64)
+    hot, cold = alias.thresholds(*alias.build(measure))
+    return Shares(
+        types=settled(np.array([type_id for type_id, _ in entries], np.int32)),
+        parts=settled(np.array([part for _, part in entries], np.int32)),
+        measure=settled(measure),
+        hot=settled(hot),
+        cold=settled(cold),
+        total=alias.neumaier(measure),
+    )
+
+
+@kernel
+def _choose(key: np.uint64, start: np.uint64, hot: NDArray[np.uint64], cold: NDArray[np.uint32], out: NDArray[np.int32]) -> None:
+    n = np.uint64(hot.shape[0])
+    for i in range(out.shape[0]):
+        w = word(key, start + np.uint64(i))
+        column = below(w, n)
+        coin = w * n
+        row = hot[column]
+        high = coin >> _S32
+        entry = column if high < (row >> _S32) else row & _LOW
+        if high == (row >> _S32) and (coin & _LOW) < np.uint64(cold[column]):
+            entry = column
+        out[i] = np.int32(entry)
+
+
+def choose(key: np.uint64, start: int, count: int, shares: Shares) -> NDArray[np.int32]:
+    """The entry of ``shares`` that each of the draws start .. start + count - 1 falls on.
+
+    Parameters
+    ----------
+    key : uint64
+        ``key_of(seed, rng.PART, 1)`` for nodes, ``key_of(seed, rng.PART, 2)`` for edges.
+    start, count : int
+        Numbers of the draws: draw i takes word i of the key, whatever the range it is asked for in.
+    shares : Shares
+        With a positive total.
+
+    Returns
+    -------
+    int32[count]
+    """
+    out = np.empty(count, np.int32)
+    _choose(np.uint64(key), np.uint64(start), shares.hot, shares.cold, out)
+    return out
