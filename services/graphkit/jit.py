@@ -6,7 +6,7 @@ Every kernel also runs as plain Python under ``NUMBA_DISABLE_JIT=1``, where the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
 import numba
 import numpy as np
@@ -27,15 +27,17 @@ def kernel(fn: Callable[P, R]) -> Callable[P, R]:
     Compiled code is wrap-around uint64 arithmetic; as plain Python the same overflow would warn, so it is silenced.
     """
     if config.DISABLE_JIT:
-        return cast(Callable[P, R], np.errstate(over="ignore")(fn))
-    return cast(Callable[P, R], numba.njit(cache=True, nogil=True, error_model="numpy")(fn))
+        return np.errstate(over="ignore")(fn)
+    compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, error_model="numpy")(fn)
+    return compiled
 
 
 def inlined(fn: Callable[P, R]) -> Callable[P, R]:
     """As `kernel`, for a small step that other kernels call in their innermost loop."""
     if config.DISABLE_JIT:
-        return cast(Callable[P, R], np.errstate(over="ignore")(fn))
-    return cast(Callable[P, R], numba.njit(cache=True, nogil=True, error_model="numpy", inline="never")(fn))
+        return np.errstate(over="ignore")(fn)
+    compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, error_model="numpy", inline="never")(fn)
+    return compiled
 
 
 if config.DISABLE_JIT:
@@ -44,7 +46,7 @@ if config.DISABLE_JIT:
         """The high 64 bits of the 128-bit product of two uint64."""
         return np.uint64((int(a) * int(b)) >> 64)
 
-    def prefetch(array: Any, index: int) -> None:
+    def prefetch(array: Any, index: Any) -> None:
         """Ask for the cache line of ``array[index]``; a hint that plain Python has no use for."""
 
 else:
