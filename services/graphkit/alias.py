@@ -45,7 +45,7 @@ def _range_sum(weights: NDArray[Any], start: int, stop: int) -> float:
         s = 0.0
         error = 0.0
         for i in range(first, min(first + BLOCK, stop)):
-            x = float(weights[i])
+            x = np.float64(weights[i])
             t = s + x
             # Weights are not negative: the larger one is the larger in magnitude.
             error += (s - t) + x if s >= x else (x - t) + s
