@@ -1,1 +1,109 @@
-"""Asterism: sample from graphs that are larger than memory."""
+"""Asterism: sample from graphs that are larger than memory.
+
+``connect("host:9669")`` gives a client of a running service, ``open("folder")`` one of a service inside this process.
+A trainer needs this package's core only (numpy, grpcio, protobuf); `ingest`, `export` and `cli` come with extras.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, overload
+
+from asterism import records
+from asterism.client import Client
+from asterism.graph import Graph
+from asterism.loading import Load
+from asterism.transport import GrpcTransport
+from asterism_proto import errors
+from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
+
+__all__ = [
+    "Client",
+    "EdgeType",
+    "Feature",
+    "Graph",
+    "Load",
+    "NodeType",
+    "Schema",
+    "connect",
+    "errors",
+    "open",
+    "records",
+]
+
+
+@overload
+def connect(addresses: str, *, space: None = None, timeout_s: float = 30.0) -> Client: ...
+
+
+@overload
+def connect(addresses: str, *, space: str, timeout_s: float = 30.0) -> Graph: ...
+
+
+def connect(addresses: str, *, space: str | None = None, timeout_s: float = 30.0) -> Client | Graph:
+    """Give a client of a running service, or the graph in one of its spaces.
+
+    Parameters
+    ----------
+    addresses : str
+        ``"host:9669"``, or several graphds with commas between: calls take turns, and pass over one that is away.
+    space : str, optional
+        Give this space's graph; NotFound where there is none.
+    timeout_s : float
+        Of every call, in seconds, retries included.
+
+    Examples
+    --------
+    >>> graph = asterism.connect("localhost:9669", space="papers")  # doctest: +SKIP
+    >>> graph.sample_nodes(8, "paper")  # doctest: +SKIP
+    """
+    client = Client(GrpcTransport(addresses), timeout_s=timeout_s)
+    return client if space is None else client.graph(space)
+
+
+@overload
+def open(path: str | Path, *, space: None = None, mode: str = "w", timeout_s: float = 30.0, **settings: Any) -> Client: ...
+
+
+@overload
+def open(path: str | Path, *, space: str, mode: str = "w", timeout_s: float = 30.0, **settings: Any) -> Graph: ...
+
+
+def open(path: str | Path, *, space: str | None = None, mode: str = "w", timeout_s: float = 30.0, **settings: Any) -> Client | Graph:
+    """Give a client of a service inside this process, its data in a folder; needs ``asterism[services]``.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder; made where there is none.
+    space : str, optional
+        Give this space's graph.
+    mode : {"w", "r"}
+        ``"w"``: the folder's one writer. ``"r"``: one of many readers of the versions published by now; it neither writes
+        nor builds.
+    timeout_s : float
+        Of every call, in seconds.
+    **settings
+        More of ``standalone.settings.StandaloneSettings``.
+
+    Raises
+    ------
+    Conflict
+        Where another process has the folder open for writing.
+
+    Examples
+    --------
+    >>> with asterism.open("/tmp/graphs") as client:  # doctest: +SKIP
+    ...     client.create_space("papers", {"nodes": {"paper": {}}})
+    """
+    from standalone.app import embed  # a trainer without the services' extras never comes here
+
+    service = embed(Path(path), mode=mode, **settings)
+    client = Client(service.transport, timeout_s=timeout_s, on_close=service.stop)
+    if space is None:
+        return client
+    try:
+        return client.graph(space)
+    except errors.AsterismError:
+        client.close()
+        raise

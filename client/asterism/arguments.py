@@ -1,0 +1,188 @@
+"""Checks of what a caller passes: arrays of ids, weights, feature columns, seeds. Every refusal shows the value."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asterism.records import FeatureValue, Ids, Ragged2, Values, Weights
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.schema import EdgeType, Feature, NodeType
+
+MAX_COUNT = 1 << 31
+
+
+def ids(what: str, values: ArrayLike, *, least: int = 0) -> Ids:
+    """``values`` as int64[n]: whole numbers not below ``least``."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise InvalidRequest(f"{what}: expected one dimension, got an array of shape {list(array.shape)}")
+    if array.size == 0:
+        return np.zeros(0, np.int64)
+    if array.dtype.kind == "O":
+        raise InvalidRequest(f"{what}: {_first(array)!r} is not a whole number below 2^63")
+    if array.dtype.kind not in "iu":
+        raise InvalidRequest(f"{what}: ids are whole numbers, not {array.dtype} such as {array[0]!r}")
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8:
+        over = np.flatnonzero(array > np.uint64(np.iinfo(np.int64).max))
+        if over.size:
+            raise InvalidRequest(f"{what}[{over[0]}] = {array[over[0]]}: ids are below 2^63")
+    array = array.astype(np.int64, copy=False)
+    if array.min() < least:
+        at = int(np.argmax(array < least))
+        raise InvalidRequest(f"{what}[{at}] = {array[at]}: expected {least} or more")
+    return array
+
+
+def _first(array: NDArray[Any]) -> object:
+    """The first element that is no whole number in range, for a message."""
+    for value in array:
+        if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 63) <= value < 1 << 63:
+            return value
+    return array[0]
+
+
+def same_length(what: str, array: NDArray[Any], rows: int) -> None:
+    """Refuse an array that does not have one entry per row."""
+    if len(array) != rows:
+        raise InvalidRequest(f"{what} has {len(array)} entries for {rows} rows")
+
+
+def weights(values: ArrayLike | None, rows: int, owner: NodeType | EdgeType) -> Weights | None:
+    """``values`` as float32[rows]: finite, not negative; None where there are none (then they are 1)."""
+    if values is None:
+        return None
+    if not owner.weighted:
+        raise InvalidRequest(f"{owner.name!r} was declared without weights; leave them out, or declare it weighted")
+    given = np.asarray(values)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iuf"):
+        raise InvalidRequest(f"weights: expected numbers [n], got {given.dtype}{list(given.shape)}")
+    same_length("weights", given, rows)
+    with np.errstate(over="ignore"):
+        array = given.astype(np.float32, copy=False)
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if bad.size:
+        raise InvalidRequest(f"weights[{bad[0]}] = {given[bad[0]]}: a weight is finite, not negative, and fits float32")
+    return array
+
+
+def features(columns: Mapping[str, Any] | None, rows: int, owner: NodeType | EdgeType) -> dict[str, FeatureValue]:
+    """Columns as the schema declares them; NotFound for a name that it does not."""
+    checked: dict[str, FeatureValue] = {}
+    for name, column in (columns or {}).items():
+        feature = owner.feature(name)
+        if feature.kind == "dense":
+            checked[name] = _dense(feature, column, rows)
+        else:
+            checked[name] = _ragged(feature, column, rows)
+    return checked
+
+
+def _cast(feature: Feature, values: Values) -> Values:
+    target = np.dtype(feature.dtype)
+    if values.dtype == target or values.size == 0:
+        return values.astype(target, copy=False)
+    fits = np.can_cast(values.dtype, target, "same_kind") or (values.dtype.kind in "iu" and target.kind in "iuf")
+    if not fits:
+        raise InvalidRequest(f"feature {feature.name!r}: values are {values.dtype}, the schema says {target}")
+    if target.kind in "iu" and not np.can_cast(values.dtype, target, "safe"):
+        bounds = np.iinfo(target)
+        low, high = int(values.min()), int(values.max())
+        if low < bounds.min or high > bounds.max:
+            raise InvalidRequest(f"feature {feature.name!r}: the value {low if low < bounds.min else high} does not fit {target}")
+    with np.errstate(over="ignore"):
+        return values.astype(target)
+
+
+def _dense(feature: Feature, column: Any, rows: int) -> Values:
+    values = np.asarray(column)
+    if values.shape != (rows, *feature.shape):
+        raise InvalidRequest(f"feature {feature.name!r}: shape {list(values.shape)}; expected {[rows, *feature.shape]}")
+    return _cast(feature, values)
+
+
+def _ragged(feature: Feature, column: Any, rows: int) -> Ragged2:
+    if isinstance(column, tuple) and len(column) == 2:
+        indptr, values = np.asarray(column[0]), np.asarray(column[1])
+    elif isinstance(column, Sequence | np.ndarray):
+        indptr, values = _from_rows(feature, column)
+    else:
+        raise InvalidRequest(f"feature {feature.name!r}: expected (indptr, values) or a list of rows, not {type(column).__name__}")
+    if indptr.dtype.kind not in "iu" or indptr.shape != (rows + 1,):
+        raise InvalidRequest(f"feature {feature.name!r}: indptr is {indptr.dtype}{list(indptr.shape)}; expected int64[{rows + 1}]")
+    indptr = indptr.astype(np.int64, copy=False)
+    if values.ndim != 1 or indptr[0] != 0 or indptr[-1] != len(values) or bool((np.diff(indptr) < 0).any()):
+        raise InvalidRequest(f"feature {feature.name!r}: indptr must rise from 0 to {len(values)}, the number of values")
+    if feature.kind == "bytes":
+        if values.size and values.dtype != np.uint8:
+            raise InvalidRequest(f"feature {feature.name!r}: bytes are uint8 values, not {values.dtype}")
+        return indptr, values.astype(np.uint8, copy=False)
+    return indptr, _cast(feature, values)
+
+
+def _from_rows(feature: Feature, rows: Iterable[Any]) -> tuple[Ids, Values]:
+    """A column from one value per row, for small writes by hand."""
+    if feature.kind == "bytes":
+        pieces = [row.encode() if isinstance(row, str) else bytes(row) for row in rows]
+        lengths = [len(piece) for piece in pieces]
+        values: Values = np.frombuffer(b"".join(pieces), np.uint8)
+    else:
+        arrays = [np.asarray(row) for row in rows]
+        lengths = [array.size for array in arrays]
+        filled = [array.reshape(-1) for array in arrays if array.size]
+        values = np.concatenate(filled) if filled else np.zeros(0, feature.dtype)
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64), values
+
+
+def seed(value: int | None) -> int:
+    """A seed: the caller's (any whole number, taken modulo 2^64), or a fresh one."""
+    if value is None:
+        return secrets.randbits(63)
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InvalidRequest(f"seed {value!r}: expected a whole number")
+    return int(value) & 0xFFFFFFFFFFFFFFFF
+
+
+def count(what: str, value: int, *, least: int = 0) -> int:
+    """A number of draws."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InvalidRequest(f"{what} {value!r}: expected a whole number")
+    if not least <= value < MAX_COUNT:
+        raise InvalidRequest(f"{what} {value}: expected {least} to {MAX_COUNT - 1}")
+    return int(value)
+
+
+def version(value: int | None) -> int:
+    """A version as it travels: 0 is the current one."""
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InvalidRequest(f"version {value!r}: expected a whole number from 1, or None for the current one")
+    return int(value)
+
+
+def names(values: str | Iterable[str] | None) -> list[str]:
+    """One name or several as a list."""
+    if values is None:
+        return []
+    return [values] if isinstance(values, str) else list(values)
+
+
+def sections(columns: Mapping[str, FeatureValue]) -> dict[str, NDArray[Any]]:
+    """Columns as a frame's sections: ``f:name``, or ``f:name.indptr`` and ``f:name.values``."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, column in columns.items():
+        if isinstance(column, tuple):
+            arrays[f"f:{name}.indptr"], arrays[f"f:{name}.values"] = column
+        else:
+            arrays[f"f:{name}"] = column
+    return arrays
+
+
+def columns(arrays: Mapping[str, NDArray[Any]], wanted: Iterable[str]) -> dict[str, FeatureValue]:
+    """The columns called ``wanted`` out of a frame's sections."""
+    return {name: arrays[f"f:{name}"] if f"f:{name}" in arrays else (arrays[f"f:{name}.indptr"], arrays[f"f:{name}.values"]) for name in wanted}

@@ -1,0 +1,227 @@
+"""What the catalog knows, as frozen records: spaces, versions, jobs, hosts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from asterism_proto.schema import Schema
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as meta
+
+ENDED = frozenset({"FINISHED", "FAILED", "STOPPED"})
+"""States that a job does not leave by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceInfo:
+    """A space."""
+
+    name: str
+    space_id: int
+    schema: Schema
+    version: int
+    """The current published one; 0: none yet."""
+    created_ms: int
+    hosts: tuple[tuple[str, ...], ...]
+    """``hosts[p]``: uuids of the storageds that hold part p."""
+
+    @classmethod
+    def from_proto(cls, message: pb.Space) -> SpaceInfo:
+        """As it came over the wire."""
+        return cls(
+            name=message.name,
+            space_id=message.space_id,
+            schema=Schema.from_proto(message.schema),
+            version=message.version,
+            created_ms=message.created_ms,
+            hosts=tuple(tuple(part.hosts) for part in message.parts),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A job's share on one storaged."""
+
+    task_id: int
+    host: str
+    attempt: int
+    state: str
+    phase: str
+    rows_done: int
+    rows_total: int
+    causes: tuple[str, ...]
+    """Of every failed attempt."""
+    started_ms: int
+    finished_ms: int
+
+    @classmethod
+    def from_proto(cls, message: pb.Task) -> Task:
+        """As it came over the wire."""
+        return cls(
+            task_id=message.task_id,
+            host=message.host,
+            attempt=message.attempt,
+            state=pb.JobState.Name(message.state),
+            phase=message.phase,
+            rows_done=message.rows_done,
+            rows_total=message.rows_total,
+            causes=tuple(message.causes),
+            started_ms=message.started_ms,
+            finished_ms=message.finished_ms,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Work asked of metad."""
+
+    job_id: int
+    space: str
+    kind: str
+    state: str
+    """QUEUE, RUNNING, FINISHED, FAILED or STOPPED."""
+    cut: int
+    """The commit number that it reads up to."""
+    version: int
+    """What it published; 0: nothing."""
+    cause: str
+    """Why it failed."""
+    submitted_ms: int
+    started_ms: int
+    finished_ms: int
+    tasks: tuple[Task, ...]
+
+    @property
+    def ended(self) -> bool:
+        """Whether it will not change by itself any more."""
+        return self.state in ENDED
+
+    @property
+    def rows_done(self) -> int:
+        """Over all tasks."""
+        return sum(task.rows_done for task in self.tasks)
+
+    @property
+    def rows_total(self) -> int:
+        """Over all tasks, as far as they know."""
+        return sum(task.rows_total for task in self.tasks)
+
+    @classmethod
+    def from_proto(cls, message: pb.Job) -> Job:
+        """As it came over the wire."""
+        return cls(
+            job_id=message.job_id,
+            space=message.space,
+            kind=message.kind,
+            state=pb.JobState.Name(message.state),
+            cut=message.cut,
+            version=message.version,
+            cause=message.cause,
+            submitted_ms=message.submitted_ms,
+            started_ms=message.started_ms,
+            finished_ms=message.finished_ms,
+            tasks=tuple(Task.from_proto(task) for task in message.tasks),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A daemon that beats."""
+
+    uuid: str
+    role: str
+    """STORAGED or GRAPHD."""
+    address: str
+    http_address: str
+    online: bool
+    last_beat_ms: int
+    parts: int
+    free_bytes: int
+
+    @classmethod
+    def from_proto(cls, message: meta.Host) -> Host:
+        """As it came over the wire."""
+        return cls(
+            uuid=message.uuid,
+            role=meta.Role.Name(message.role),
+            address=message.address,
+            http_address=message.http_address,
+            online=message.online,
+            last_beat_ms=message.last_beat_ms,
+            parts=message.parts,
+            free_bytes=message.free_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """Count and weight of one type in one part."""
+
+    part: int
+    element: str
+    """NODE or EDGE."""
+    type_id: int
+    count: int
+    """Live rows."""
+    positive: int
+    """Rows of positive weight."""
+    weight: float
+    """Their sum."""
+    audit_tv: float
+    """Total variation between the tables' exact law and the weights."""
+    audit_rel: float
+    """The largest relative error of one share."""
+    dropped: int
+    """Edges dropped because an end is dead."""
+    underflow: int
+    """Shares below 2^-64."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionInfo:
+    """A published, immutable state of a space."""
+
+    space_id: int
+    version: int
+    cut: int
+    """The commit number that it shows."""
+    job_id: int
+    created_ms: int
+    digest: str
+    totals: tuple[Share, ...]
+    """Per (element, type, part); empty in lists of versions."""
+
+    @classmethod
+    def from_proto(cls, message: pb.Manifest) -> VersionInfo:
+        """As it came over the wire."""
+        return cls(
+            space_id=message.space_id,
+            version=message.version,
+            cut=message.cut,
+            job_id=message.job_id,
+            created_ms=message.created_ms,
+            digest=message.digest,
+            totals=tuple(
+                Share(
+                    part=total.part,
+                    element=pb.Element.Name(total.element),
+                    type_id=total.type_id,
+                    count=total.count,
+                    positive=total.positive,
+                    weight=total.weight,
+                    audit_tv=total.audit_tv,
+                    audit_rel=total.audit_rel,
+                    dropped=total.dropped,
+                    underflow=total.underflow,
+                )
+                for total in message.totals
+            ),
+        )
+
+    def count(self, element: str, type_id: int) -> int:
+        """Live rows of one type over all parts; ``element`` is NODE or EDGE."""
+        return sum(share.count for share in self.totals if (share.element, share.type_id) == (element, type_id))
+
+    def weight(self, element: str, type_id: int) -> float:
+        """The weight sum of one type over all parts."""
+        return sum(share.weight for share in self.totals if (share.element, share.type_id) == (element, type_id))

@@ -1,0 +1,209 @@
+"""A connection to an Asterism service: its spaces, loads, jobs, hosts and versions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from asterism import arguments
+from asterism.catalog import Host, Job, SpaceInfo, VersionInfo
+from asterism.graph import Graph
+from asterism.loading import Load
+from asterism.session import Session, left
+from asterism.transport import Transport
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.schema import Schema
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as meta
+
+_FIRST_LOOK_S, _LONGEST_LOOK_S = 0.02, 0.5
+
+
+class Client:
+    """A connection to a service: what ``asterism.connect`` and ``asterism.open`` give.
+
+    Safe for threads; it may cross a fork. Every call takes at most ``timeout_s`` seconds, retries included.
+
+    Parameters
+    ----------
+    transport : Transport
+        Who carries the calls.
+    timeout_s : float
+        Of every call, in seconds.
+    on_close : callable, optional
+        Run by `close`, after the transport is closed.
+
+    Examples
+    --------
+    >>> with asterism.connect("localhost:9669") as client:  # doctest: +SKIP
+    ...     client.create_space("papers", {"nodes": {"paper": {}}, "edges": {"paper:cites:paper": {}}})
+    ...     graph = client.graph("papers")
+    """
+
+    def __init__(self, transport: Transport, *, timeout_s: float = 30.0, on_close: Callable[[], None] | None = None) -> None:
+        if not timeout_s > 0:
+            raise InvalidRequest(f"timeout_s {timeout_s!r}: expected a number of seconds above 0")
+        self.session = Session(transport, timeout_s)
+        self._on_close = on_close
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connection; of an embedded service too."""
+        self.session.close()
+        if self._on_close is not None:
+            on_close, self._on_close = self._on_close, None
+            on_close()
+
+    # -- spaces ---------------------------------------------------------------------------------------------------
+
+    def create_space(self, name: str, schema: Schema | Mapping[str, Any], *, if_not_exists: bool = False) -> SpaceInfo:
+        """Make a space.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        schema : Schema or mapping
+            What it holds; a mapping is read by ``Schema.from_dict``.
+        if_not_exists : bool
+            A space of that name with an equal schema is then given back.
+
+        Raises
+        ------
+        Conflict
+            Where there is one of that name (with another schema).
+        NotReady
+            Where no storaged is online to hold its parts.
+        """
+        record = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        request = meta.CreateSpaceRequest(name=name, schema=record.to_proto(), if_not_exists=if_not_exists)
+        return self._learned(self.session.catalog("create_space", request))
+
+    def drop_space(self, name: str, *, if_exists: bool = False) -> None:
+        """Remove a space with all that it holds."""
+        self.session.catalog("drop_space", meta.DropSpaceRequest(space=name, if_exists=if_exists))
+        self.session.forget(name)
+
+    def spaces(self) -> list[SpaceInfo]:
+        """All spaces."""
+        return [self._learned(space) for space in self.session.catalog("list_spaces", pb.Empty()).spaces]
+
+    def describe(self, name: str) -> SpaceInfo:
+        """One space; NotFound where there is none of that name."""
+        return self._learned(self.session.catalog("describe_space", meta.SpaceRequest(space=name)))
+
+    def graph(self, name: str) -> Graph:
+        """The graph in a space: sampling, reading, small writes. The space is looked for at once."""
+        self.session.schema(name)
+        return Graph(self.session, name, self)
+
+    def versions(self, space: str) -> list[VersionInfo]:
+        """The published versions that are held, newest first, without their totals."""
+        return [VersionInfo.from_proto(version) for version in self.session.catalog("list_versions", meta.SpaceRequest(space=space)).versions]
+
+    def manifest(self, space: str, version: int = 0) -> VersionInfo:
+        """One version with its totals; 0 is the current one."""
+        return VersionInfo.from_proto(self.session.catalog("get_manifest", meta.ManifestRequest(space=space, version=version)))
+
+    def hosts(self) -> list[Host]:
+        """The daemons that metad has heard of."""
+        return [Host.from_proto(host) for host in self.session.catalog("list_hosts", pb.Empty()).hosts]
+
+    # -- loads ----------------------------------------------------------------------------------------------------
+
+    def begin_load(self, space: str, *, source: str = "", resume_key: str = "") -> Load:
+        """Begin a load, or go on with the open one that bears ``resume_key``.
+
+        Parameters
+        ----------
+        space : str
+            Where it writes to.
+        source : str
+            Where the rows come from, for people.
+        resume_key : str
+            A name under which an interrupted load is found again; empty: always a new one.
+        """
+        self.session.schema(space)
+        return Load(self.session, self.session.catalog("begin_load", meta.BeginLoadRequest(space=space, source=source, resume_key=resume_key)))
+
+    # -- jobs -----------------------------------------------------------------------------------------------------
+
+    def submit_job(self, space: str, kind: str = "build") -> Job:
+        """Ask for a job; an equal one that waits or runs is given back instead."""
+        return Job.from_proto(self.session.catalog("submit_job", meta.SubmitJobRequest(space=space, kind=kind)))
+
+    def job(self, job_id: int) -> Job:
+        """How a job stands."""
+        return Job.from_proto(self.session.catalog("get_job", meta.JobRequest(job_id=job_id)))
+
+    def jobs(self, space: str | None = None, states: Iterable[str] = (), limit: int = 50, before: int = 0) -> list[Job]:
+        """Jobs, newest first.
+
+        Parameters
+        ----------
+        space : str, optional
+            Only its jobs.
+        states : iterable of str
+            Only jobs in these states (``"RUNNING"``, ...); none: all.
+        limit : int
+            At most so many, up to 1000.
+        before : int
+            Only jobs with a smaller id: the last one of the page before.
+        """
+        wanted = [_state(word) for word in arguments.names(states)]
+        request = meta.ListJobsRequest(space=space or "", states=wanted, limit=limit, before=before)
+        return [Job.from_proto(job) for job in self.session.catalog("list_jobs", request).jobs]
+
+    def stop_job(self, job_id: int) -> Job:
+        """Ask a job to stop."""
+        return Job.from_proto(self.session.catalog("stop_job", meta.JobRequest(job_id=job_id)))
+
+    def recover_job(self, job_id: int) -> Job:
+        """Let a failed or stopped job go on from what it has done, with the same input."""
+        return Job.from_proto(self.session.catalog("recover_job", meta.JobRequest(job_id=job_id)))
+
+    def wait(self, job_id: int, *, timeout_s: float = 3600.0, on_progress: Callable[[Job], None] | None = None) -> Job:
+        """Wait until a job has ended, whichever way; its state says which.
+
+        Parameters
+        ----------
+        job_id : int
+            The job.
+        timeout_s : float
+            Seconds to wait at most.
+        on_progress : callable, optional
+            Called with the job at every look.
+
+        Raises
+        ------
+        Deadline
+            Where it has not ended by then; it goes on.
+        """
+        deadline = time.monotonic() + timeout_s
+        pause = _FIRST_LOOK_S
+        while True:
+            job = self.job(job_id)
+            if on_progress is not None:
+                on_progress(job)
+            if job.ended:
+                if job.version:
+                    self.session.seen(job.space, job.version)
+                return job
+            time.sleep(min(pause, left(deadline)))
+            pause = min(pause * 1.5, _LONGEST_LOOK_S)
+
+    def _learned(self, message: pb.Space) -> SpaceInfo:
+        return self.session.learn(SpaceInfo.from_proto(message))
+
+
+def _state(word: str) -> str:
+    if word.upper() not in pb.JobState.keys()[1:]:
+        raise InvalidRequest(f"job state {word!r}: expected QUEUE, RUNNING, FINISHED, FAILED or STOPPED")
+    return word.upper()

@@ -1,0 +1,293 @@
+"""The graph in a space: sampling, reading, scanning, small writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asterism import arguments
+from asterism.catalog import Job
+from asterism.loading import NO_FEATURES, Load, find_nodes
+from asterism.records import EdgeBatch, Features, FeatureValue, Ids, NodeBatch, Ragged
+from asterism.sampling import Names, NodeTypes, Sampler, _direction, _version
+from asterism.session import Session, edge_types_of
+from asterism_proto.errors import InvalidRequest, NotReady
+from asterism_proto.schema import NodeType
+from asterism_proto.v1 import graphd_pb2 as wire
+
+if TYPE_CHECKING:
+    from asterism.client import Client
+
+SORTS = {None: "", "id": "id", "weight": "weight"}
+
+
+class Graph(Sampler):
+    """The graph in a space: what ``client.graph(name)`` gives.
+
+    Reads and samples see published versions; writes become visible with the next build.
+
+    Examples
+    --------
+    >>> graph = asterism.connect("localhost:9669", space="papers")  # doctest: +SKIP
+    >>> graph.upsert_nodes([0, 1, 2], "paper")  # doctest: +SKIP
+    >>> graph.upsert_edges([0, 1], [1, 2], "cites")  # doctest: +SKIP
+    >>> graph.build()  # doctest: +SKIP
+    >>> graph.sample_neighbors([0, 1], "cites", 5).nodes  # doctest: +SKIP
+    """
+
+    def __init__(self, session: Session, space: str, client: Client) -> None:
+        super().__init__(session, space)
+        self.client = client
+
+    def close(self) -> None:
+        """Close the client that this graph belongs to."""
+        self.client.close()
+
+    # -- reads ----------------------------------------------------------------------------------------------------
+
+    def neighbors(
+        self,
+        nodes: ArrayLike,
+        etypes: Names,
+        *,
+        ntype: NodeTypes = None,
+        direction: str = "out",
+        sort: str | None = None,
+        weights: bool = True,
+        edge_ids: bool = True,
+        version: int | None = None,
+    ) -> Ragged:
+        """All neighbors of each node.
+
+        Parameters
+        ----------
+        nodes : int64[m]
+            Node ids; -1 and unknown ones have no neighbors.
+        etypes : str or list of str, or None
+            Edge types; None: all.
+        ntype, direction, weights, edge_ids
+            As of `sample_neighbors`.
+        sort : {None, "id", "weight"}
+            Of each row: by (edge type as asked for, id, edge id); by id over all types; by weight, largest first, ties by id.
+
+        Returns
+        -------
+        Ragged
+            Row i is ``nodes[indptr[i]:indptr[i + 1]]``, and so for ``types``, ``weights`` and ``edge_ids``.
+        """
+        if sort not in SORTS:
+            raise InvalidRequest(f"sort {sort!r}: expected None, 'id' or 'weight'")
+        wanted = self._session.edge_type_ids(self.space, arguments.names(etypes))
+        ids = arguments.ids("nodes", nodes, least=-1)
+        way = _direction(direction)
+        node_type, arrays = self._starts(ids, ntype, wanted, way)
+        head = wire.NeighborsRequest(
+            space=self.space,
+            version=arguments.version(version),
+            edge_types=wanted,
+            node_type=node_type,
+            direction=way,
+            want_weights=weights,
+            want_edge_ids=edge_ids,
+            sort=SORTS[sort],
+        )
+        reply = self._session.read("neighbors", head, arrays)
+        found: Ids = reply.array("ids", "int64")
+        return Ragged(
+            indptr=reply.array("indptr", "int64"),
+            nodes=found,
+            types=edge_types_of(found, reply.optional("types", "int32"), wanted),
+            weights=reply.array("weights", "float32") if weights else None,
+            edge_ids=reply.array("eids", "int64") if edge_ids else None,
+            version=_version(reply.head),
+        )
+
+    def node_features(
+        self, nodes: ArrayLike, names: str | Iterable[str], ntype: str | None = None, *, version: int | None = None
+    ) -> dict[str, FeatureValue]:
+        """Feature columns of nodes.
+
+        Parameters
+        ----------
+        nodes : int64[m]
+            Of one type; -1 and unknown ones have zeros, or empty rows.
+        names : str or list of str
+            Features; ``"weight"`` is the node's weight.
+        ntype : str, optional
+            May be left out where one node type only has these features.
+
+        Returns
+        -------
+        dict
+            By name: ``[m, *shape]`` where dense, ``(indptr int64[m + 1], values)`` where ragged or bytes.
+        """
+        wanted = arguments.names(names)
+        type_id = self._session.node_type(self.space, ntype)[0] if ntype is not None else self._owner(wanted)
+        head = wire.NodeFeaturesRequest(space=self.space, version=arguments.version(version), type_id=type_id, names=wanted)
+        reply = self._session.read("node_features", head, {"nodes": arguments.ids("nodes", nodes, least=-1)})
+        return arguments.columns(reply.arrays, wanted)
+
+    def edge_features(self, edge_ids: ArrayLike, names: str | Iterable[str], etype: str, *, version: int | None = None) -> dict[str, FeatureValue]:
+        """Feature columns of edges of one type, by edge id; as `node_features` otherwise."""
+        wanted = arguments.names(names)
+        type_id, _ = self._session.edge_type(self.space, etype)
+        head = wire.EdgeFeaturesRequest(space=self.space, version=arguments.version(version), type_id=type_id, names=wanted)
+        reply = self._session.read("edge_features", head, {"eids": arguments.ids("edge_ids", edge_ids, least=-1)})
+        return arguments.columns(reply.arrays, wanted)
+
+    def scan_nodes(self, ntype: str, names: str | Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[NodeBatch]:
+        """Every node of a type once: part after part, by id, all of one version.
+
+        Parameters
+        ----------
+        ntype : str
+            The node type.
+        names : str or list of str
+            Features to bring along.
+        rows : int
+            Of a batch at most; a server may give fewer.
+        """
+        type_id, _ = self._session.node_type(self.space, ntype)
+        wanted, pinned, limit = arguments.names(names), arguments.version(version), arguments.count("rows", rows, least=1)
+        for part in range(self.schema.parts):
+            cursor = 0
+            while cursor >= 0:
+                head = wire.ScanNodesRequest(space=self.space, version=pinned, type_id=type_id, part=part, cursor=cursor, limit=limit, names=wanted)
+                reply = self._session.read("scan_nodes", head)
+                pinned, cursor = _version(reply.head), _cursor(reply.head)
+                if len(reply.array("ids", "int64")):
+                    yield NodeBatch(
+                        part=part,
+                        ids=reply.array("ids", "int64"),
+                        weights=reply.array("weights", "float32"),
+                        features=arguments.columns(reply.arrays, wanted),
+                        version=pinned,
+                    )
+
+    def scan_edges(self, etype: str, names: str | Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[EdgeBatch]:
+        """Every edge of a type once: part after part of the sources, in out-adjacency order, all of one version."""
+        type_id, _ = self._session.edge_type(self.space, etype)
+        wanted, pinned, limit = arguments.names(names), arguments.version(version), arguments.count("rows", rows, least=1)
+        for part in range(self.schema.parts):
+            cursor = 0
+            while cursor >= 0:
+                head = wire.ScanEdgesRequest(space=self.space, version=pinned, type_id=type_id, part=part, cursor=cursor, limit=limit, names=wanted)
+                reply = self._session.read("scan_edges", head)
+                pinned, cursor = _version(reply.head), _cursor(reply.head)
+                if len(reply.array("src", "int64")):
+                    yield EdgeBatch(
+                        part=part,
+                        src=reply.array("src", "int64"),
+                        dst=reply.array("dst", "int64"),
+                        edge_ids=reply.array("eids", "int64"),
+                        weights=reply.array("weights", "float32"),
+                        features=arguments.columns(reply.arrays, wanted),
+                        version=pinned,
+                    )
+
+    # -- writes ---------------------------------------------------------------------------------------------------
+
+    def upsert_nodes(self, ids: ArrayLike, ntype: str, weights: ArrayLike | None = None, features: Features | None = None) -> int:
+        """Add nodes, or replace those that are there; give back the commit number.
+
+        Durable on return, visible with the next build. Arguments as of ``Load.write_nodes``.
+        """
+        with _SmallLoad(self.client, self.space, "upsert_nodes") as load:
+            load.write_nodes(0, ntype, ids, weights, features or NO_FEATURES)
+            return load.commit()
+
+    def upsert_edges(self, src: ArrayLike, dst: ArrayLike, etype: str, weights: ArrayLike | None = None, features: Features | None = None) -> int:
+        """Add edges (``edges: multi``), or replace those between the same nodes (``edges: unique``); give back the commit number.
+
+        Raises
+        ------
+        InvalidRequest
+            Where an end is not a node, unless the edge type says ``missing: create``.
+        """
+        _, owner = self._session.edge_type(self.space, etype)
+        if owner.missing == "reject":
+            self._known("src", owner.src_type, arguments.ids("src", src))
+            self._known("dst", owner.dst_type, arguments.ids("dst", dst))
+        with _SmallLoad(self.client, self.space, "upsert_edges") as load:
+            load.write_edges(0, etype, src, dst, weights, features or NO_FEATURES)
+            return load.commit()
+
+    def delete_nodes(self, ids: ArrayLike, ntype: str) -> int:
+        """Delete nodes, and every edge at them; give back the commit number."""
+        with _SmallLoad(self.client, self.space, "delete_nodes") as load:
+            load.delete_nodes(0, ntype, ids)
+            return load.commit()
+
+    def delete_edges(self, src: ArrayLike, dst: ArrayLike, etype: str, edge_ids: ArrayLike | None = None) -> int:
+        """Delete edges by (src, dst, edge id), or every one between two nodes; give back the commit number."""
+        with _SmallLoad(self.client, self.space, "delete_edges") as load:
+            load.delete_edges(0, etype, src, dst, edge_ids)
+            return load.commit()
+
+    def find_nodes(self, ids: ArrayLike, ntype: str) -> NDArray[np.bool_]:
+        """bool[n]: which ids were committed as nodes of a type, published or not."""
+        type_id, _ = self._session.node_type(self.space, ntype)
+        return find_nodes(self._session, self.space, type_id, arguments.ids("ids", ids))
+
+    def build(self, wait: bool = True, *, timeout_s: float = 3600.0) -> Job:
+        """Build and publish what is committed.
+
+        Parameters
+        ----------
+        wait : bool
+            Until it is published; False gives the job back at once.
+        timeout_s : float
+            Seconds to wait at most.
+
+        Raises
+        ------
+        NotReady
+            Where the build failed or was stopped; the message has the cause.
+        """
+        job = self.client.submit_job(self.space)
+        if not wait:
+            return job
+        job = self.client.wait(job.job_id, timeout_s=timeout_s)
+        if job.state != "FINISHED":
+            raise NotReady(f"build {job.job_id} of space {self.space!r} ended as {job.state}: {job.cause or 'no cause given'}; see recover_job")
+        return job
+
+    def _owner(self, names: list[str]) -> int:
+        """The one node type that has all these features."""
+        types = self.schema.node_types
+        owners = [i for i, node_type in enumerate(types) if _has(node_type, names)]
+        if len(owners) != 1:
+            found = ", ".join(types[i].name for i in owners) or "no node type"
+            raise InvalidRequest(f"features {names}: {found} have them; say ntype, one of {', '.join(t.name for t in types)}")
+        return owners[0]
+
+    def _known(self, what: str, ntype: str, ids: Ids) -> None:
+        exists = self.find_nodes(ids, ntype)
+        if not exists.all():
+            at = int(np.argmin(exists))
+            raise InvalidRequest(f"{what}[{at}] = {ids[at]}: no such {ntype!r} node; write it first, or declare the edge type missing: create")
+
+
+class _SmallLoad:
+    """A load for one write, given up when the write fails."""
+
+    def __init__(self, client: Client, space: str, source: str) -> None:
+        self._load = client.begin_load(space, source=source)
+
+    def __enter__(self) -> Load:
+        return self._load
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            self._load.abandon()
+
+
+def _has(node_type: NodeType, names: list[str]) -> bool:
+    return set(names) <= {feature.name for feature in node_type.features} | {"weight"}
+
+
+def _cursor(head: Any) -> int:
+    return int(head.next_cursor)

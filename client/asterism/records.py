@@ -1,0 +1,217 @@
+"""What the client gives back: frozen records of numpy arrays and of the catalog.
+
+Shapes are written in brackets. "No node" is -1; a missing neighbor's weight is 0, its type and edge id -1. In neighbor
+records ``types`` are edge type ids: the neighbor's node type follows from the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism.catalog import Host, Job, Share, SpaceInfo, Task, VersionInfo
+
+Ids = NDArray[np.int64]
+Types = NDArray[np.int32]
+Weights = NDArray[np.float32]
+Values = NDArray[Any]
+Ragged2 = tuple[Ids, Values]
+"""``(indptr int64[n + 1], values)``: row ``i`` is ``values[indptr[i]:indptr[i + 1]]``."""
+FeatureValue = Values | Ragged2
+Features = Mapping[str, FeatureValue]
+"""Columns by name: an array ``[n, *shape]`` where dense, ``(indptr, values)`` where ragged or bytes."""
+
+__all__ = [
+    "EdgeBatch",
+    "EdgeSample",
+    "FanoutHop",
+    "FanoutSample",
+    "FeatureValue",
+    "Features",
+    "Host",
+    "Ids",
+    "Job",
+    "NeighborSample",
+    "NodeBatch",
+    "NodeSample",
+    "Ragged",
+    "Ragged2",
+    "Share",
+    "SpaceInfo",
+    "Task",
+    "Types",
+    "Values",
+    "VersionInfo",
+    "Weights",
+]
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_shown, value))})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name}: {_shown(column)}' for name, column in value.items())}}}"
+    return repr(value)
+
+
+class _Shown:
+    """Shows arrays by dtype and shape: a record of a million draws prints as one line."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        named = ", ".join(f"{f.name}={_shown(getattr(self, f.name))}" for f in fields(self))  # type: ignore[arg-type]  # subclasses are dataclasses
+        return f"{type(self).__name__}({named})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class NodeSample(_Shown):
+    """Drawn nodes."""
+
+    nodes: Ids
+    """int64 [n]."""
+    types: Types
+    """int32 [n], node type ids."""
+    seed: int
+    """What the draw can be repeated with."""
+    version: int
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class EdgeSample(_Shown):
+    """Drawn edges."""
+
+    src: Ids
+    """int64 [n]."""
+    dst: Ids
+    """int64 [n]."""
+    types: Types
+    """int32 [n], edge type ids."""
+    weights: Weights
+    """float32 [n]."""
+    edge_ids: Ids
+    """int64 [n]."""
+    seed: int
+    version: int
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class NeighborSample(_Shown):
+    """Drawn neighbors of m nodes."""
+
+    nodes: Ids
+    """int64 [m, n], -1 where there is none."""
+    types: Types
+    """int32 [m, n], edge type ids, -1 where there is none."""
+    weights: Weights | None
+    """float32 [m, n], 0 where there is none; None when not asked for."""
+    edge_ids: Ids | None
+    """int64 [m, n], -1 where there is none; None when not asked for."""
+    seed: int
+    version: int
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """bool [m, n]: where there is a neighbor."""
+        return np.asarray(self.nodes >= 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class FanoutHop(_Shown):
+    """One hop of a fanout, flat: entry ``i * fanout + k`` is draw k of node i of the hop before."""
+
+    nodes: Ids
+    """int64 [m * c0 * .. * ch], -1 where there is none."""
+    types: Types
+    """int32, edge type ids, -1 where there is none."""
+    weights: Weights | None
+    edge_ids: Ids | None
+    fanout: int
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class FanoutSample(_Shown):
+    """Drawn neighbors, hop after hop."""
+
+    seeds: Ids
+    """int64 [m]: where it starts."""
+    hops: tuple[FanoutHop, ...]
+    seed: int
+    version: int
+
+    def __len__(self) -> int:
+        return len(self.hops)
+
+    def __getitem__(self, hop: int) -> FanoutHop:
+        return self.hops[hop]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Ragged(_Shown):
+    """All neighbors of m nodes: those of node i are at ``indptr[i]:indptr[i + 1]``."""
+
+    indptr: Ids
+    """int64 [m + 1]."""
+    nodes: Ids
+    """int64 [k]."""
+    types: Types
+    """int32 [k], edge type ids."""
+    weights: Weights | None
+    edge_ids: Ids | None
+    version: int
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def __getitem__(self, row: int) -> Ids:
+        """The neighbors of node ``row`` of the request."""
+        row = range(len(self))[row]
+        return self.nodes[self.indptr[row] : self.indptr[row + 1]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class NodeBatch(_Shown):
+    """A run of nodes of one part, by id."""
+
+    part: int
+    ids: Ids
+    weights: Weights
+    features: Features = field(default_factory=dict)
+    version: int
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class EdgeBatch(_Shown):
+    """A run of edges of their sources' part, in out-adjacency order."""
+
+    part: int
+    src: Ids
+    dst: Ids
+    edge_ids: Ids
+    weights: Weights
+    features: Features = field(default_factory=dict)
+    version: int
+
+    def __len__(self) -> int:
+        return len(self.src)

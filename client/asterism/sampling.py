@@ -1,0 +1,307 @@
+"""Sampling calls: nodes, edges, neighbors, fanouts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asterism import arguments
+from asterism.records import EdgeSample, FanoutHop, FanoutSample, Ids, NeighborSample, NodeSample, Types
+from asterism.session import Session, edge_types_of
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.schema import Schema
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import graphd_pb2 as wire
+
+Names = str | Iterable[str] | None
+NodeTypes = str | ArrayLike | None
+"""One node type's name, or type ids int[m] for a mixed batch, or None where the edge types leave no choice."""
+
+BY_ARRAY = -1
+"""As a request's node type: its section ``types`` says, or (ids: global) storaged looks it up."""
+
+
+class Sampler:
+    """The sampling half of a graph.
+
+    Every call takes ``seed`` (a whole number; drawn fresh where None, and returned, so that any call can be replayed) and
+    ``version`` (a published one; None is the current one, returned). Same content, request and seed: same bytes, on any
+    number of hosts.
+    """
+
+    def __init__(self, session: Session, space: str) -> None:
+        self._session = session
+        self.space = space
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.space!r})"
+
+    @property
+    def schema(self) -> Schema:
+        """What the space holds; type ids are positions in it."""
+        return self._session.schema(self.space)
+
+    def sample_nodes(
+        self, n: int, ntype: Names = None, *, weighted: bool = True, replace: bool = True, seed: int | None = None, version: int | None = None
+    ) -> NodeSample:
+        """Draw nodes.
+
+        Parameters
+        ----------
+        n : int
+            How many. The first m of n draws are the draws of a request for m.
+        ntype : str or list of str, optional
+            From these types together; None: from all.
+        weighted : bool
+            By node weight; otherwise uniformly.
+        replace : bool
+            False: n distinct nodes, in the order of successive draws.
+
+        Returns
+        -------
+        NodeSample
+            ``nodes`` int64[n], ``types`` int32[n].
+
+        Raises
+        ------
+        NotFound
+            Where there is nothing to draw, or no such version.
+        InvalidRequest
+            Where ``replace=False`` and fewer than n can be drawn.
+
+        Examples
+        --------
+        >>> graph.sample_nodes(4, "paper", seed=7).nodes  # doctest: +SKIP
+        array([12, 3, 3, 40])
+        """
+        used = arguments.seed(seed)
+        head = wire.SampleNodesRequest(
+            space=self.space,
+            version=arguments.version(version),
+            seed=used,
+            count=arguments.count("n", n),
+            types=[self._session.node_type(self.space, name)[0] for name in arguments.names(ntype)],
+            uniform=not weighted,
+            distinct=not replace,
+        )
+        reply = self._session.read("sample_nodes", head)
+        return NodeSample(nodes=reply.array("ids", "int64"), types=reply.array("types", "int32"), seed=used, version=_version(reply.head))
+
+    def sample_edges(
+        self, n: int, etype: Names = None, *, weighted: bool = True, replace: bool = True, seed: int | None = None, version: int | None = None
+    ) -> EdgeSample:
+        """Draw edges, by edge weight or uniformly.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        etype : str or list of str, optional
+            From these types together (a triple, or a relation where that is unambiguous); None: from all.
+        weighted, replace
+            As of `sample_nodes`.
+
+        Returns
+        -------
+        EdgeSample
+            ``src``, ``dst``, ``edge_ids`` int64[n], ``types`` int32[n], ``weights`` float32[n].
+        """
+        used = arguments.seed(seed)
+        head = wire.SampleEdgesRequest(
+            space=self.space,
+            version=arguments.version(version),
+            seed=used,
+            count=arguments.count("n", n),
+            types=[self._session.edge_type(self.space, name)[0] for name in arguments.names(etype)],
+            uniform=not weighted,
+            distinct=not replace,
+        )
+        reply = self._session.read("sample_edges", head)
+        return EdgeSample(
+            src=reply.array("src", "int64"),
+            dst=reply.array("dst", "int64"),
+            types=reply.array("types", "int32"),
+            weights=reply.array("weights", "float32"),
+            edge_ids=reply.array("eids", "int64"),
+            seed=used,
+            version=_version(reply.head),
+        )
+
+    def sample_neighbors(
+        self,
+        nodes: ArrayLike,
+        etypes: Names,
+        n: int,
+        *,
+        ntype: NodeTypes = None,
+        weighted: bool = True,
+        replace: bool = True,
+        direction: str = "out",
+        weights: bool = True,
+        edge_ids: bool = False,
+        seed: int | None = None,
+        version: int | None = None,
+    ) -> NeighborSample:
+        """Draw n neighbors of each node, over the union of the edge types.
+
+        Parameters
+        ----------
+        nodes : int64[m]
+            Node ids; -1 is "no node" and has no neighbors. A node that is there twice draws twice.
+        etypes : str or list of str, or None
+            Edge types; None: all.
+        n : int
+            Neighbors per node.
+        ntype : str or int[m], optional
+            The type of the nodes, or of each. It may be left out where all edge types start at the same one.
+        weighted : bool
+            By edge weight; otherwise uniformly.
+        replace : bool
+            False: distinct edges; a node with n or fewer gives all of them.
+        direction : {"out", "in"}
+            Along the edges, or against them (where the schema keeps in-copies).
+        weights, edge_ids : bool
+            Whether to give these back too.
+
+        Returns
+        -------
+        NeighborSample
+            ``nodes`` int64[m, n], padded with -1.
+        """
+        wanted = self._session.edge_type_ids(self.space, arguments.names(etypes))
+        ids = arguments.ids("nodes", nodes, least=-1)
+        way = _direction(direction)
+        node_type, arrays = self._starts(ids, ntype, wanted, way)
+        used = arguments.seed(seed)
+        head = wire.SampleNeighborsRequest(
+            space=self.space,
+            version=arguments.version(version),
+            seed=used,
+            edge_types=wanted,
+            node_type=node_type,
+            count=arguments.count("n", n),
+            replace=replace,
+            uniform=not weighted,
+            direction=way,
+            want_weights=weights,
+            want_edge_ids=edge_ids,
+        )
+        reply = self._session.read("sample_neighbors", head, arrays)
+        drawn: Ids = reply.array("ids", "int64", 2)
+        return NeighborSample(
+            nodes=drawn,
+            types=edge_types_of(drawn, reply.optional("types", "int32", 2), wanted),
+            weights=reply.array("weights", "float32", 2) if weights else None,
+            edge_ids=reply.array("eids", "int64", 2) if edge_ids else None,
+            seed=used,
+            version=_version(reply.head),
+        )
+
+    def sample_fanout(
+        self,
+        nodes: ArrayLike,
+        metapath: Sequence[Names],
+        fanouts: Sequence[int],
+        *,
+        ntype: NodeTypes = None,
+        weighted: bool = True,
+        replace: bool = True,
+        direction: str = "out",
+        weights: bool = True,
+        edge_ids: bool = False,
+        seed: int | None = None,
+        version: int | None = None,
+    ) -> FanoutSample:
+        """Draw neighbors of neighbors: hop h draws ``fanouts[h]`` neighbors of every entry of the hop before.
+
+        Parameters
+        ----------
+        nodes : int64[m]
+            Where to start.
+        metapath : list of (str or list of str)
+            The edge types of each hop.
+        fanouts : list of int
+            Neighbors per node of each hop.
+        ntype, weighted, replace, direction, weights, edge_ids
+            As of `sample_neighbors`.
+
+        Returns
+        -------
+        FanoutSample
+            ``hops[h].nodes`` is int64[m * fanouts[0] * .. * fanouts[h]], padded with -1; what has no node has no neighbors.
+
+        Examples
+        --------
+        >>> sample = graph.sample_fanout(seeds, ["cites", "cites"], [15, 10])  # doctest: +SKIP
+        >>> sample.hops[1].nodes.reshape(len(seeds), 15, 10)  # doctest: +SKIP
+        """
+        if isinstance(metapath, str) or len(metapath) != len(fanouts) or not fanouts:
+            raise InvalidRequest(f"metapath {metapath!r} and fanouts {fanouts!r}: expected two lists of the same length, one entry per hop")
+        steps = [self._session.edge_type_ids(self.space, arguments.names(step)) for step in metapath]
+        ids = arguments.ids("nodes", nodes, least=-1)
+        way = _direction(direction)
+        node_type, arrays = self._starts(ids, ntype, steps[0], way)
+        used = arguments.seed(seed)
+        counts = [arguments.count(f"fanouts[{h}]", fanout) for h, fanout in enumerate(fanouts)]
+        head = wire.SampleFanoutRequest(
+            space=self.space,
+            version=arguments.version(version),
+            seed=used,
+            hops=[wire.Hop(edge_types=step, count=fanout) for step, fanout in zip(steps, counts, strict=True)],
+            node_type=node_type,
+            replace=replace,
+            uniform=not weighted,
+            direction=way,
+            want_weights=weights,
+            want_edge_ids=edge_ids,
+        )
+        reply = self._session.read("sample_fanout", head, arrays)
+        hops = []
+        for h, (step, fanout) in enumerate(zip(steps, counts, strict=True)):
+            drawn: Ids = reply.array(f"ids.{h}", "int64")
+            hops.append(
+                FanoutHop(
+                    nodes=drawn,
+                    types=edge_types_of(drawn, reply.optional(f"types.{h}", "int32"), step),
+                    weights=reply.array(f"weights.{h}", "float32") if weights else None,
+                    edge_ids=reply.array(f"eids.{h}", "int64") if edge_ids else None,
+                    fanout=fanout,
+                )
+            )
+        return FanoutSample(seeds=ids, hops=tuple(hops), seed=used, version=_version(reply.head))
+
+    def _starts(self, ids: Ids, ntype: NodeTypes, edge_types: Sequence[int], way: pb.Direction) -> tuple[int, dict[str, NDArray[Any]]]:
+        """A request's node type and sections: whose neighbors are asked for."""
+        schema = self.schema
+        if isinstance(ntype, str):
+            return self._session.node_type(self.space, ntype)[0], {"nodes": ids}
+        if ntype is not None:
+            return BY_ARRAY, {"nodes": ids, "types": self._types(ntype, ids)}
+        near = {schema.edge_types[e].src_type if way == pb.OUT else schema.edge_types[e].dst_type for e in edge_types}
+        if len(near) == 1:
+            return schema.node_type_id(near.pop()), {"nodes": ids}
+        if schema.ids == "global":
+            return BY_ARRAY, {"nodes": ids}
+        raise InvalidRequest(f"edge types {[schema.edge_types[e].name for e in edge_types]} start at several node types; say ntype, one or per node")
+
+    def _types(self, ntype: ArrayLike, ids: Ids) -> Types:
+        types = arguments.ids("ntype", ntype, least=-1)
+        arguments.same_length("ntype", types, len(ids))
+        known = len(self.schema.node_types)
+        if types.size and types.max() >= known:
+            at = int(np.argmax(types >= known))
+            raise InvalidRequest(f"ntype[{at}] = {types[at]}: there are node types 0 to {known - 1}")
+        return types.astype(np.int32)
+
+
+def _direction(word: str) -> pb.Direction:
+    if word not in ("out", "in"):
+        raise InvalidRequest(f"direction {word!r}: expected out or in")
+    return pb.OUT if word == "out" else pb.IN
+
+
+def _version(head: Any) -> int:
+    return int(head.version)

@@ -1,0 +1,142 @@
+"""What a client's objects share: the transport, the schemas seen, and the newest version seen of each space."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import Message
+from numpy.typing import NDArray
+
+from asterism.catalog import SpaceInfo
+from asterism.transport import Transport
+from asterism_proto.arrays import Frame
+from asterism_proto.errors import Deadline, NotFound, Stale
+from asterism_proto.methods import CATALOG, GRAPH
+from asterism_proto.schema import EdgeType, NodeType, Schema
+from asterism_proto.v1 import metad_pb2 as meta
+
+_CATCH_UP_S = 5.0
+"""How long a graphd may take to learn of a version that another one has answered with."""
+
+
+class Session:
+    """One connection's shared state; thread-safe."""
+
+    def __init__(self, transport: Transport, timeout_s: float) -> None:
+        self.transport = transport
+        self.timeout_s = timeout_s
+        self._lock = threading.Lock()
+        self._schemas: dict[str, Schema] = {}
+        self._newest: dict[str, int] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"transport": self.transport, "timeout_s": self.timeout_s, "schemas": self._schemas, "newest": self._newest}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["transport"], state["timeout_s"])  # type: ignore[misc]  # the lock stays behind
+        self._schemas, self._newest = dict(state["schemas"]), dict(state["newest"])
+
+    def catalog(self, name: str, request: Message) -> Any:
+        """A call to the catalog: the reply's message."""
+        return self.transport.call(CATALOG[name], request, self.timeout_s)
+
+    def graph(self, name: str, head: Message, arrays: Mapping[str, NDArray[Any]] | None = None) -> Frame:
+        """A call to the graph service as it is: no word on versions."""
+        reply = self.transport.call(GRAPH[name], Frame(head, arrays or {}), self.timeout_s)
+        assert isinstance(reply, Frame)
+        return reply
+
+    def read(self, name: str, head: Any, arrays: Mapping[str, NDArray[Any]] | None = None) -> Frame:
+        """A call that reads a version: when none is pinned, never an older one than this session has seen.
+
+        Raises
+        ------
+        Stale
+            Where the graphd that answers does not catch up within 5 s.
+        """
+        space: str = head.space
+        pinned = bool(head.version)
+        floor = 0 if pinned else self._newest.get(space, 0)
+        until = time.monotonic() + min(_CATCH_UP_S, self.timeout_s)
+        while True:
+            reply = self.graph(name, head, arrays)
+            answered: int = reply.head.version  # type: ignore[attr-defined]  # every reading reply has one
+            if pinned or answered >= floor:
+                break
+            if time.monotonic() >= until:
+                raise Stale(f"space {space!r}: graphd answers version {answered}, this client has seen {floor}; it lags behind, try again")
+            time.sleep(0.02)
+        if not pinned:
+            self.seen(space, answered)
+        return reply
+
+    def seen(self, space: str, version: int) -> None:
+        """Note a version that later requests must not fall behind."""
+        with self._lock:
+            self._newest[space] = max(version, self._newest.get(space, 0))
+
+    def forget(self, space: str) -> None:
+        """Drop what is known of a space that was dropped or made anew."""
+        with self._lock:
+            self._schemas.pop(space, None)
+            self._newest.pop(space, None)
+
+    def learn(self, info: SpaceInfo) -> SpaceInfo:
+        """Keep a space's schema."""
+        with self._lock:
+            self._schemas[info.name] = info.schema
+        return info
+
+    def schema(self, space: str, *, fresh: bool = False) -> Schema:
+        """A space's schema, asked for once."""
+        known = None if fresh else self._schemas.get(space)
+        if known is None:
+            known = self.learn(SpaceInfo.from_proto(self.catalog("describe_space", meta.SpaceRequest(space=space)))).schema
+        return known
+
+    def node_type(self, space: str, name: str) -> tuple[int, NodeType]:
+        """A node type by name, with its id; NotFound says which there are."""
+        try:
+            schema = self.schema(space)
+            at = schema.node_type_id(name)
+        except NotFound:
+            schema = self.schema(space, fresh=True)
+            at = schema.node_type_id(name)
+        return at, schema.node_types[at]
+
+    def edge_type(self, space: str, name: str) -> tuple[int, EdgeType]:
+        """An edge type by its triple or relation, with its id; NotFound says which there are."""
+        try:
+            schema = self.schema(space)
+            at = schema.edge_type_id(name)
+        except NotFound:
+            schema = self.schema(space, fresh=True)
+            at = schema.edge_type_id(name)
+        return at, schema.edge_types[at]
+
+    def edge_type_ids(self, space: str, names: Sequence[str]) -> list[int]:
+        """Ids of edge types, every one where none is named."""
+        return [self.edge_type(space, name)[0] for name in names] or list(range(len(self.schema(space).edge_types)))
+
+    def close(self) -> None:
+        """Close the transport."""
+        self.transport.close()
+
+
+def left(deadline: float) -> float:
+    """Seconds until ``deadline`` on the monotonic clock; Deadline when there are none."""
+    remaining = deadline - time.monotonic()
+    if remaining <= 0:
+        raise Deadline("the time given is up; ask with a longer timeout_s")
+    return remaining
+
+
+def edge_types_of(nodes: NDArray[np.int64], types: NDArray[np.int32] | None, wanted: Sequence[int]) -> NDArray[np.int32]:
+    """The edge type of each neighbor: a reply leaves them out where there was only one to choose from."""
+    if types is not None:
+        return types
+    return np.where(nodes >= 0, np.int32(wanted[0] if wanted else -1), np.int32(-1))
