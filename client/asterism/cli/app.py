@@ -1,0 +1,93 @@
+"""The commands composed, and the one place where an error becomes a line on stderr and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from asterism.cli import exporting, jobs, loading, sampling, serving, spaces, status
+from asterism.cli.arguments import hoist
+from asterism.cli.exits import ExitCode, code_of
+from asterism.cli.output import Output
+from asterism.cli.session import DEFAULT_ADDRESS, Session
+from asterism_proto.errors import AsterismError
+
+EPILOG = (
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 not now (not ready, unreachable, busy), 5 conflict, 6 time ran out, "
+    "7 corrupt data. The options above may also follow a command."
+)
+
+app = typer.Typer(name="asterism", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich", epilog=EPILOG)
+app.command("serve", epilog=serving.EXAMPLES)(serving.serve)
+app.add_typer(spaces.app, name="space")
+app.command("load", epilog=loading.EXAMPLES)(loading.load)
+app.add_typer(jobs.app, name="job")
+app.add_typer(sampling.app, name="sample")
+app.add_typer(exporting.app, name="export")
+app.command("status", epilog=status.EXAMPLES)(status.status)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"asterism {version('asterism')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    *,
+    address: Annotated[
+        str | None,
+        typer.Option(envvar="ASTERISM_ADDRESS", metavar="HOST:PORT", help=f"graphd, or several with commas. Default: {DEFAULT_ADDRESS}."),
+    ] = None,
+    path: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Work on this folder in this process, without any server.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else there.")] = False,
+    timeout: Annotated[float, typer.Option(min=0.001, metavar="SECONDS", help="How long one call may take.")] = 30.0,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")] = False,
+) -> None:
+    """Sample from graphs that are larger than memory."""
+    # An explicit folder outranks an address that only the environment names.
+    source = context.get_parameter_source("address")
+    if path is not None and source is not None and source.name == "ENVIRONMENT":
+        address = None
+    context.obj = Session(address=address, path=path, timeout_s=timeout, output=Output(as_json=as_json))
+
+
+def _complain(message: str) -> None:
+    print("asterism: " + " ".join(message.split()), file=sys.stderr)
+
+
+def run(arguments: Sequence[str]) -> ExitCode:
+    """Run one command; what goes wrong is one line on stderr and the exit code."""
+    try:
+        code = app(hoist(arguments), prog_name="asterism", standalone_mode=False)
+        sys.stdout.flush()
+        return ExitCode(code) if isinstance(code, int) else ExitCode.DONE
+    except AsterismError as error:
+        _complain(error.message)
+        return code_of(error)
+    except (KeyboardInterrupt, typer.Abort):
+        _complain("interrupted")
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        sys.stdout = None  # whoever read it has left: nothing may be flushed at exit
+        return ExitCode.DONE
+    except OSError as error:
+        _complain(f"{error.filename or 'the system'}: {error.strerror or error}")
+        return ExitCode.FAILED
+    except Exception as error:
+        # typer's usage errors are classes of a click that it may carry itself: they are known by their method.
+        format_message = getattr(error, "format_message", None)
+        if format_message is None:
+            raise
+        command = getattr(getattr(error, "ctx", None), "command_path", None) or "asterism"
+        if type(error).__name__ != "NoArgsIsHelpError":  # the help has been printed
+            _complain(f"{format_message().rstrip('.')}; see `{command} --help`")
+        return ExitCode.USAGE

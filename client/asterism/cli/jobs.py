@@ -1,0 +1,145 @@
+"""`asterism job`: submit, list, show, stop, recover and wait for jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from asterism.cli.exits import ExitCode
+from asterism.cli.output import Output, moment, table
+from asterism.cli.session import session_of
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from asterism import Client
+    from asterism.records import Job
+
+app = typer.Typer(no_args_is_help=True, help="Jobs: what is built in the background.")
+
+JobId = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's number.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until it has ended, with a progress bar.")]
+Within = Annotated[float, typer.Option("--within", min=0.1, metavar="SECONDS", help="How long to wait.")]
+
+DEFAULT_WAIT_S = 24 * 3600.0
+COLUMNS = ("job", "space", "kind", "state", "rows", "version", "submitted (UTC)", "seconds")
+
+
+def wait_for(output: Output, client: Client, job_id: int, within_s: float) -> Job:
+    """The job once it has ended, its progress shown meanwhile."""
+    with output.progress() as tell:
+
+        def show(job: Job) -> None:
+            phases = sorted({task.phase for task in job.tasks if task.phase and task.state == "RUNNING"})
+            tell(f"{job.kind} {job.space} {' '.join(phases)}".rstrip(), job.rows_done, job.rows_total or None)
+
+        return client.wait(job_id, timeout_s=within_s, on_progress=show)
+
+
+def finish(output: Output, job: Job) -> None:
+    """Print a job as the command's result; exit with FAILED where it ended badly."""
+    output.result(job, lambda: job_table(job))
+    if job.state in ("FAILED", "STOPPED"):
+        if job.cause and output.as_json:
+            typer.echo(f"asterism: job {job.job_id} {job.state}: {job.cause}", err=True)
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _row(job: Job) -> tuple[object, ...]:
+    seconds = round((job.finished_ms - job.started_ms) / 1000, 1) if job.finished_ms and job.started_ms else "-"
+    return (job.job_id, job.space, job.kind, job.state, f"{job.rows_done:,}", job.version or "-", moment(job.submitted_ms), seconds)
+
+
+def jobs_table(jobs: list[Job]) -> RenderableType:
+    """A line per job."""
+    return table("jobs", COLUMNS, [_row(job) for job in jobs])
+
+
+def job_table(job: Job) -> RenderableType:
+    """One job and its tasks."""
+    from rich.console import Group
+    from rich.markup import escape
+
+    tasks = [
+        (t.task_id, t.host[:12], t.attempt, t.state, t.phase or "-", f"{t.rows_done:,} of {t.rows_total:,}", "; ".join(t.causes) or "-")
+        for t in job.tasks
+    ]
+    parts: list[RenderableType] = [jobs_table([job]), table("tasks", ("task", "host", "attempt", "state", "phase", "rows", "causes"), tasks)]
+    if job.cause:
+        parts.append(f"cause: {escape(job.cause)}")
+    return Group(*parts)
+
+
+@app.command(epilog="Example: asterism job submit shop --wait")
+def submit(
+    context: typer.Context,
+    space: Annotated[str, typer.Argument(metavar="SPACE", help="The space to work on.")],
+    *,
+    kind: Annotated[str, typer.Option(help="What to do.")] = "build",
+    wait: Wait = False,
+    within: Within = DEFAULT_WAIT_S,
+) -> None:
+    """Ask for a job: by default a build, which publishes what is loaded as a new version."""
+    session = session_of(context)
+    with session.client() as client:
+        job = client.submit_job(space, kind=kind)
+        if wait:
+            job = wait_for(session.output, client, job.job_id, within)
+    finish(session.output, job)
+
+
+@app.command("list", epilog="Example: asterism job list --space shop --state RUNNING --state QUEUE")
+def list_jobs(
+    context: typer.Context,
+    *,
+    space: Annotated[str | None, typer.Option(help="Only of this space.")] = None,
+    state: Annotated[
+        list[str] | None, typer.Option(help="Only in this state: QUEUE, RUNNING, FINISHED, FAILED, STOPPED. Repeat for several.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 50,
+    before: Annotated[int, typer.Option(min=0, metavar="JOB", help="Only jobs before this one: the next page.")] = 0,
+) -> None:
+    """List jobs, the newest first."""
+    session = session_of(context)
+    with session.client() as client:
+        jobs = list(client.jobs(space, tuple(word.upper() for word in state or ()), limit=limit, before=before))
+    session.output.result(jobs, lambda: jobs_table(jobs))
+
+
+@app.command(epilog="Example: asterism job show 7")
+def show(context: typer.Context, job: JobId) -> None:
+    """Show a job and its tasks."""
+    session = session_of(context)
+    with session.client() as client:
+        found = client.job(job)
+    session.output.result(found, lambda: job_table(found))
+
+
+@app.command(epilog="Example: asterism job stop 7")
+def stop(context: typer.Context, job: JobId) -> None:
+    """Stop a job; `recover` goes on with it."""
+    session = session_of(context)
+    with session.client() as client:
+        found = client.stop_job(job)
+    session.output.result(found, lambda: job_table(found))
+
+
+@app.command(epilog="Example: asterism job recover 7 --wait")
+def recover(context: typer.Context, job: JobId, *, wait: Wait = False, within: Within = DEFAULT_WAIT_S) -> None:
+    """Go on with a job that failed or was stopped, from its last checkpoint."""
+    session = session_of(context)
+    with session.client() as client:
+        found = client.recover_job(job)
+        if wait:
+            found = wait_for(session.output, client, job, within)
+    finish(session.output, found) if wait else session.output.result(found, lambda: job_table(found))
+
+
+@app.command(epilog="Example: asterism job wait 7 --within 600")
+def wait(context: typer.Context, job: JobId, *, within: Within = DEFAULT_WAIT_S) -> None:
+    """Wait until a job has ended; exit code 1 where it did not finish."""
+    session = session_of(context)
+    with session.client() as client:
+        found = wait_for(session.output, client, job, within)
+    finish(session.output, found)

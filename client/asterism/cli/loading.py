@@ -1,0 +1,99 @@
+"""`asterism load`: files into a space, with progress, and a build afterwards."""
+
+from __future__ import annotations
+
+import dataclasses
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from asterism.cli.exits import ExitCode
+from asterism.cli.jobs import DEFAULT_WAIT_S, wait_for
+from asterism.cli.session import Session, session_of
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from asterism import Client
+    from asterism.ingest import LoadReport, Progress
+    from asterism.records import Job
+
+EXAMPLES = "Examples: asterism load shop data/metadata.json --create --build; asterism load shop shop.yaml --on-bad-rows skip --rejects bad.jsonl"
+
+
+class OnBadRows(StrEnum):
+    """What a bad row does to a load."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+
+
+class Direction(StrEnum):
+    """Which adjacency a space keeps."""
+
+    OUT = "out"
+    IN = "in"
+    BOTH = "both"
+
+
+def load(
+    context: typer.Context,
+    space: Annotated[str, typer.Argument(metavar="SPACE", help="The space to fill.")],
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="SOURCE", exists=True, help="A folder with DGL's metadata.json, or a YAML file of schema and files."),
+    ],
+    *,
+    create: Annotated[bool, typer.Option("--create", help="Make the space from the source's schema, if it is not there.")] = False,
+    parts: Annotated[int | None, typer.Option(min=1, help="With --create: the number of parts.")] = None,
+    direction: Annotated[Direction | None, typer.Option(help="With --create: which adjacency is kept.")] = None,
+    build: Annotated[bool, typer.Option("--build", help="Build and publish a version afterwards.")] = False,
+    on_bad_rows: Annotated[OnBadRows, typer.Option(help="Refuse the load at the first bad row, or count it and go on.")] = OnBadRows.FAIL,
+    rejects: Annotated[Path | None, typer.Option(dir_okay=False, help="With --on-bad-rows skip: write the bad rows here.")] = None,
+    resume: Annotated[bool, typer.Option(help="Go on with a load of this source that was cut off.")] = True,
+    chunk_rows: Annotated[int, typer.Option(min=1, max=1 << 24, help="Rows that are in memory at a time.")] = 262144,
+) -> None:
+    """Load files into a space; nothing is visible until a build has published it."""
+    session = session_of(context)
+    if (parts is not None or direction is not None) and not create:
+        raise typer.BadParameter("--parts and --direction shape a new space: say --create too")
+    if rejects is not None and on_bad_rows is OnBadRows.FAIL:
+        raise typer.BadParameter("--rejects is written with --on-bad-rows skip only")
+    from asterism import ingest
+
+    with session.client() as client:
+        if create:
+            schema = ingest.schema_of(source)
+            schema = dataclasses.replace(schema, parts=parts or schema.parts, direction=direction.value if direction else schema.direction)
+            client.create_space(space, schema, if_not_exists=True)
+        with session.output.progress() as tell:
+
+            def show(progress: Progress) -> None:
+                tell(f"load {progress.phase}", progress.rows_done, progress.rows_total)
+
+            report = ingest.load(
+                client, space, source, progress=show, on_bad_rows=on_bad_rows.value, rejects=rejects, resume=resume, chunk_rows=chunk_rows
+            )
+        job = _build(session, client, space) if build else None
+    session.output.result({"load": report, "job": job} if build else report, lambda: _report(space, report, job))
+    if job is not None and job.state != "FINISHED":
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _build(session: Session, client: Client, space: str) -> Job:
+    job = client.submit_job(space, kind="build")
+    return wait_for(session.output, client, job.job_id, DEFAULT_WAIT_S)
+
+
+def _report(space: str, report: LoadReport, job: Job | None) -> RenderableType:
+    rows = report.nodes + report.edges
+    rate = rows / report.seconds if report.seconds else 0.0
+    rejected = f", {report.rejected:,} rejected" if report.rejected else ""
+    told = f"loaded {report.nodes:,} nodes and {report.edges:,} edges in {report.seconds:.1f} s ({rate:,.0f} rows/s{rejected})"
+    if job is None:
+        return f"{told}; `asterism job submit {space} --wait` makes it visible"
+    if job.state == "FINISHED":
+        return f"{told}; version {job.version} is published"
+    return f"{told}; the build {job.job_id} {job.state}: {job.cause}"

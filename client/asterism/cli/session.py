@@ -1,0 +1,52 @@
+"""One run of the command: whom it asks, how long it waits, and how it prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from asterism.cli.output import Output
+from asterism_proto.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from asterism import Client
+
+DEFAULT_ADDRESS = "localhost:9669"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """The global options, as every command gets them."""
+
+    address: str | None
+    """Of graphd, ``host:port`` or several with commas."""
+    path: Path | None
+    """The folder of an embedded graph, instead of an address."""
+    timeout_s: float
+    output: Output
+
+    @contextmanager
+    def client(self) -> Iterator[Client]:
+        """A client of the address, or of the embedded graph, for as long as the block runs."""
+        import asterism
+
+        if self.path is not None:
+            if self.address is not None:
+                raise InvalidRequest(f"both --address {self.address} and --path {self.path}; say which of the two")
+            with asterism.open(str(self.path)) as client:
+                yield client
+        else:
+            with asterism.connect(self.address or DEFAULT_ADDRESS, timeout_s=self.timeout_s) as client:
+                yield client
+
+
+def session_of(context: typer.Context) -> Session:
+    """The session that the global options made."""
+    session = context.find_root().obj
+    assert isinstance(session, Session)
+    return session

@@ -1,0 +1,135 @@
+"""`asterism space`: make, list, describe and drop spaces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from asterism.cli.output import moment, table
+from asterism.cli.session import session_of
+from asterism_proto.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from asterism.catalog import SpaceInfo, VersionInfo
+    from asterism_proto.schema import Schema
+
+app = typer.Typer(no_args_is_help=True, help="Spaces: one graph each, with a schema, parts and versions.")
+
+Name = Annotated[str, typer.Argument(metavar="SPACE", help="The space's name.")]
+
+
+def read_schema(file: Path) -> Schema:
+    """The schema in a YAML or JSON file; InvalidRequest says what is wrong with it."""
+    from asterism_proto.schema import Schema
+
+    try:
+        text = file.read_text()
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"{file}: not a text file; a schema is YAML or JSON") from error
+    if file.suffix == ".json":
+        import json
+
+        try:
+            data: Any = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise InvalidRequest(f"{file}: not JSON: {error}") from error
+    else:
+        import yaml
+
+        try:
+            data = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise InvalidRequest(f"{file}: not YAML: {error}") from error
+    if not isinstance(data, dict):
+        raise InvalidRequest(f"{file}: expected a mapping with `nodes` and `edges`, found {type(data).__name__}")
+    try:
+        return Schema.from_dict(data)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{file}: {error.message}") from error
+
+
+@app.command(epilog="Example: asterism space create shop schema.yaml --if-not-exists")
+def create(
+    context: typer.Context,
+    space: Name,
+    schema: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="YAML or JSON: parts, direction, nodes, edges ...")],
+    *,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="An equal space that is there already is no conflict.")] = False,
+) -> None:
+    """Make a space from a schema file."""
+    session = session_of(context)
+    wanted = read_schema(schema)
+    with session.client() as client:
+        info = client.create_space(space, wanted, if_not_exists=if_not_exists)
+    session.output.result(info, lambda: f"space [bold]{info.name}[/bold] has {info.schema.parts} parts; `asterism load {info.name} SOURCE` fills it")
+
+
+@app.command("list", epilog="Example: asterism space list --json")
+def list_spaces(context: typer.Context) -> None:
+    """List the spaces."""
+    session = session_of(context)
+    with session.client() as client:
+        infos = list(client.spaces())
+    session.output.result(infos, lambda: spaces_table(infos))
+
+
+def spaces_table(infos: list[SpaceInfo]) -> RenderableType:
+    """What there is, a line per space."""
+    rows = [
+        (i.name, i.schema.parts, len(i.schema.node_types), len(i.schema.edge_types), i.version or "none yet", moment(i.created_ms))
+        for i in sorted(infos, key=lambda i: i.name)
+    ]
+    return table("spaces", ("space", "parts", "node types", "edge types", "version", "created (UTC)"), rows)
+
+
+@app.command(epilog="Example: asterism space describe shop")
+def describe(context: typer.Context, space: Name) -> None:
+    """Show a space's schema, and what its current version holds."""
+    session = session_of(context)
+    with session.client() as client:
+        info = client.describe(space)
+        versions = list(client.versions(space))
+        manifest = client.manifest(space) if info.version else None
+    session.output.result({"space": info, "versions": versions, "current": manifest}, lambda: _description(info, versions, manifest))
+
+
+def _description(info: SpaceInfo, versions: list[VersionInfo], manifest: VersionInfo | None) -> RenderableType:
+    from rich.console import Group
+
+    schema = info.schema
+    types: list[tuple[str, str, Any, int]] = [("node", t.name, t, i) for i, t in enumerate(schema.node_types)]
+    types += [("edge", t.name, t, i) for i, t in enumerate(schema.edge_types)]
+    rows = []
+    for element, name, kind, type_id in types:
+        features = ", ".join(f"{f.name} {f.dtype if f.kind != 'bytes' else ''}{list(f.shape) if f.shape else ''}".strip() for f in kind.features)
+        count = manifest.count(element.upper(), type_id) if manifest else "-"
+        weight = manifest.weight(element.upper(), type_id) if manifest else "-"
+        rows.append((element, name, count, weight if kind.weighted else "-", features or "-"))
+    head = f"[bold]{info.name}[/bold]: {schema.parts} parts, ids {schema.ids}, placement {schema.placement}, direction {schema.direction}"
+    history = [(v.version, v.cut, v.job_id, moment(v.created_ms), v.digest[:12]) for v in versions]
+    return Group(
+        head,
+        table("types", ("", "name", "count", "weight", "features"), rows),
+        table("versions", ("version", "shows commits up to", "job", "published (UTC)", "digest"), history),
+    )
+
+
+@app.command(epilog="Example: asterism space drop shop --yes")
+def drop(
+    context: typer.Context,
+    space: Name,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="A space that is not there is no error.")] = False,
+) -> None:
+    """Remove a space with all that it holds."""
+    session = session_of(context)
+    if not yes and not typer.confirm(f"Remove the space {space!r} with all its data?", err=True):
+        raise typer.Abort
+    with session.client() as client:
+        client.drop_space(space, if_exists=if_exists)
+    session.output.result({"dropped": space}, lambda: f"space {space} is gone")

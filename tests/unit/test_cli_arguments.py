@@ -1,0 +1,146 @@
+"""Global options may stand before or after a command; exit codes say what went wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from asterism.catalog import Host, SpaceInfo
+from asterism.cli import exits
+from asterism.cli.app import run
+from asterism.cli.arguments import hoist
+from asterism.cli.exits import ExitCode, code_of
+from asterism.cli.output import plain
+from asterism.cli.sampling import parse_hop
+from asterism.cli.spaces import read_schema
+from asterism.cli.status import missing
+from asterism.records import NodeSample
+from asterism_proto import errors
+from asterism_proto.schema import NodeType, Schema
+
+
+@pytest.mark.parametrize(
+    ("typed", "understood"),
+    [
+        (["space", "list", "--json"], ["--json", "space", "list"]),
+        (["space", "list", "--address", "a:1"], ["--address", "a:1", "space", "list"]),
+        (["status", "--timeout=3", "--path", "x"], ["--timeout=3", "--path", "x", "status"]),
+        (["--json", "load", "shop", "x"], ["--json", "load", "shop", "x"]),
+        (["space", "drop", "--", "--json"], ["space", "drop", "--", "--json"]),
+        (["status", "--address"], ["--address", "status"]),
+        (["status", "--addressed"], ["status", "--addressed"]),
+    ],
+)
+def test_a_global_option_counts_wherever_it_stands(typed: list[str], understood: list[str]) -> None:
+    assert hoist(typed) == understood
+
+
+@pytest.mark.parametrize("cls", errors.ALL)
+def test_every_error_has_an_exit_code_that_is_not_success(cls: type[errors.AsterismError]) -> None:
+    assert code_of(cls("m")) not in (ExitCode.DONE, ExitCode.INTERRUPTED)
+    assert cls in exits._BY_ERROR
+
+
+def test_the_table_of_exit_codes_lists_each_code() -> None:
+    listed = {int(code) for code in re.findall(r"^ *(\d+) {2,}\w", exits.__doc__ or "", re.MULTILINE)}
+    assert listed == {code.value for code in ExitCode}
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (["frobnicate"], "frobnicate"),
+        (["space", "list", "--frob"], "--frob"),
+        (["space", "create", "shop", "no-such-file.yaml"], "no-such-file.yaml"),
+        (["job", "show", "seven"], "JOB"),
+        (["sample", "fanout", "shop", "1", "--hop", "user:buys:item"], "--hop 'user:buys:item'"),
+        (["load", "shop", ".", "--parts", "3"], "--create"),
+        (["load", "shop", ".", "--rejects", "x"], "--on-bad-rows"),
+        (["export", "dgl", "--space", "s", "--out", "o", "--parts", "2", "--assign", "no-such-assignment"], "no-such-assignment"),
+        (["status", "--path", "x", "--address", "a:1"], "which of the two"),
+        (["status", "--timeout", "0"], "--timeout"),
+        (["status", "--address", "nonsense:port"], "nonsense:port"),
+    ],
+)
+def test_wrong_usage_is_one_line_that_says_what(typed: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(typed) == ExitCode.USAGE
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("asterism: ")
+    assert told in err
+    assert err.count("\n") == 1
+
+
+def test_nobody_at_the_address_is_exit_code_4_and_says_whom_it_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["status", "--address", "127.0.0.1:1", "--timeout", "1", "--json"]) in (ExitCode.NOT_NOW, ExitCode.TIME_OUT)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "127.0.0.1:1" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "command", [[], ["serve"], ["load"], ["status"], ["space", "create"], ["job", "submit"], ["sample", "fanout"], ["export", "dgl"]]
+)
+def test_every_command_explains_itself(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*command, "--help"]) == ExitCode.DONE
+    out = capsys.readouterr().out
+    assert "Usage: asterism" in out
+    assert "xample" in out or command == []
+
+
+class Colour(IntEnum):
+    RED = 1
+
+
+def test_records_become_plain_json() -> None:
+    sample = NodeSample(nodes=np.array([3, 1]), types=np.array([0, 0], np.int32), seed=9, version=2)
+    assert json.loads(json.dumps(plain(sample))) == {"nodes": [3, 1], "types": [0, 0], "seed": 9, "version": 2}
+    assert plain(Colour.RED) == "RED"
+    assert plain({"a": (1, None, Path("x"))}) == {"a": [1, None, "x"]}
+
+
+def test_a_hop_is_types_and_a_count() -> None:
+    assert parse_hop("user:buys:item=5") == (["user:buys:item"], 5)
+    assert parse_hop("buys,views=3") == (["buys", "views"], 3)
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.json", '{"nodes": {"user": {}}, "parts": 2}'), ("a.yaml", "parts: 2\nnodes:\n  user: {}\n")])
+def test_a_schema_file_is_yaml_or_json(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert read_schema(tmp_path / name) == Schema(node_types=(NodeType(name="user"),), parts=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a.json", "{", "not JSON"),
+        ("a.yaml", "a: [", "not YAML"),
+        ("a.yaml", "- 1", "mapping"),
+        ("a.yaml", "nodes: {user: {}}\npartz: 3", "partz"),
+        ("a.yaml", "nodes: {user: {}}\nedges: {'user:to:item': {}}", "item"),
+    ],
+)
+def test_a_wrong_schema_file_is_refused_by_name(tmp_path: Path, name: str, text: str, told: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(errors.InvalidRequest, match=told) as raised:
+        read_schema(tmp_path / name)
+    assert name in raised.value.message
+
+
+def host(uuid: str, *, online: bool) -> Host:
+    return Host(uuid=uuid, role="STORAGED", address=f"{uuid}:9779", http_address="", online=online, last_beat_ms=0, parts=2, free_bytes=0)
+
+
+def test_the_service_is_ready_when_every_part_has_a_host_online() -> None:
+    schema = Schema(node_types=(NodeType(name="user"),), parts=2)
+    space = SpaceInfo(name="shop", space_id=1, schema=schema, version=0, created_ms=0, hosts=(("a",), ("b",)))
+    assert missing([host("a", online=True), host("b", online=True)], [space]) == []
+    lacks = missing([host("a", online=True), host("b", online=False)], [space])
+    assert "storaged b:9779 is offline" in lacks
+    assert "space shop: 1 of 2 parts have no host online" in lacks
