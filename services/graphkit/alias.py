@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Internal
-from graphkit.jit import inlined, kernel
+from graphkit.jit import inlined, kernel, settled
 
 BLOCK = 65536
 """Values per block of a compensated sum. Sums are part of the law: never change it."""
@@ -45,15 +45,15 @@ def _range_sum(weights: NDArray[Any], start: int, stop: int) -> float:
         s = 0.0
         error = 0.0
         for i in range(first, min(first + BLOCK, stop)):
-            x = np.float64(weights[i])
-            t = s + x
+            x: float = np.float64(weights[i])
+            t: float = s + x
             # Weights are not negative: the larger one is the larger in magnitude.
             error += (s - t) + x if s >= x else (x - t) + s
             s = t
         block = s + error
-        t = total + block
-        total_error += (total - t) + block if total >= block else (block - t) + total
-        total = t
+        both = total + block
+        total_error += (total - both) + block if total >= block else (block - both) + total
+        total = both
     return total + total_error
 
 
@@ -68,7 +68,7 @@ def neumaier(weights: NDArray[Any]) -> float:
     A writer that meets its weights block by block keeps ``neumaier(block)`` of every ``BLOCK`` values, in order, and
     gives ``neumaier`` of these (of at most ``BLOCK`` of them): the same bits.
     """
-    return float(_sum(np.ascontiguousarray(weights, np.float64)))
+    return float(_sum(settled(np.asarray(weights, np.float64))))
 
 
 @kernel
@@ -232,7 +232,7 @@ def build(weights: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.uint32
     Internal
         Where leftovers are short of more than ``TOLERANCE`` a column, which arithmetic does not allow.
     """
-    values = np.ascontiguousarray(weights, np.float64)
+    values = settled(np.asarray(weights, np.float64))
     prob = np.empty(values.size, np.float64)
     alias = np.empty(values.size, np.uint32)
     total = neumaier(values)
@@ -274,7 +274,7 @@ def thresholds(prob: NDArray[np.float64], alias: NDArray[np.uint32]) -> tuple[ND
         T & 0xFFFFFFFF.
     """
     hot, cold = np.empty(prob.size, np.uint64), np.empty(prob.size, np.uint32)
-    _thresholds(np.ascontiguousarray(prob), np.ascontiguousarray(alias), hot, cold)
+    _thresholds(settled(prob), settled(alias), hot, cold)
     return hot, cold
 
 
@@ -310,7 +310,7 @@ def law(hot: NDArray[np.uint64], cold: NDArray[np.uint32]) -> NDArray[np.float64
     float64[n]
     """
     out = np.empty(hot.size, np.float64)
-    _law(np.ascontiguousarray(hot), np.ascontiguousarray(cold), out)
+    _law(settled(hot), settled(cold), out)
     return out
 
 
@@ -365,7 +365,7 @@ def build_rows(indptr: NDArray[np.int64], weights: NDArray[np.float32]) -> tuple
     """
     hot, cold = np.empty(weights.size, np.uint64), np.empty(weights.size, np.uint32)
     sums = np.empty(indptr.size - 1, np.float64)
-    worst = float(_build_rows(np.ascontiguousarray(indptr), np.ascontiguousarray(weights), hot, cold, sums))
+    worst = float(_build_rows(settled(indptr), settled(weights), hot, cold, sums))
     if not worst <= TOLERANCE:
         raise Internal(f"alias rows: the leftovers of a row are short of {worst} a column; are all weights finite and >= 0?")
     return hot, cold, sums

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import kernel, prefetch
+from graphkit.jit import inlined, kernel, prefetch, settled
 from graphkit.rng import mix64
 
 FREE = -1
@@ -46,13 +46,29 @@ def build_index(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.u
     bits = max(3, (2 * ids.size - 1).bit_length() if ids.size else 0)
     index_ids = np.full(1 << bits, FREE, np.int64)
     index_rows = np.zeros(1 << bits, np.uint32)
-    _fill(np.ascontiguousarray(ids), np.uint64(_BITS - bits), index_ids, index_rows)
+    _fill(settled(ids), np.uint64(_BITS - bits), index_ids, index_rows)
     return index_ids, index_rows
+
+
+@inlined
+def slot_of(wanted: np.int64, index_ids: NDArray[np.int64], shift: np.uint64) -> int:
+    """Where an id stands in ``index_ids``, -1 where it does not; for other kernels. ``shift`` is `shift_of`."""
+    mask = index_ids.shape[0] - 1
+    at = np.int64(mix64(np.uint64(wanted)) >> shift)
+    while index_ids[at] != FREE:
+        if index_ids[at] == wanted:
+            return at  # type: ignore[return-value]  # an int64 here and an int to the caller
+        at = (at + 1) & mask
+    return -1
+
+
+def shift_of(index_ids: NDArray[np.int64]) -> np.uint64:
+    """64 - k for an index of 2^k slots."""
+    return np.uint64(_BITS - (index_ids.size.bit_length() - 1))
 
 
 @kernel
 def _find(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDArray[np.uint32], shift: np.uint64, rows: NDArray[np.int64]) -> None:
-    mask = index_ids.shape[0] - 1
     n = ids.shape[0]
     for i in range(n):
         if i + _AHEAD < n:
@@ -61,12 +77,9 @@ def _find(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDAr
             prefetch(index_rows, ahead)
         rows[i] = -1
         if ids[i] >= 0:
-            at = np.int64(mix64(np.uint64(ids[i])) >> shift)
-            while index_ids[at] != FREE:
-                if index_ids[at] == ids[i]:
-                    rows[i] = np.int64(index_rows[at])
-                    break
-                at = (at + 1) & mask
+            at = slot_of(ids[i], index_ids, shift)
+            if at >= 0:
+                rows[i] = np.int64(index_rows[at])
 
 
 def find(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDArray[np.uint32]) -> NDArray[np.int64]:
@@ -77,13 +90,12 @@ def find(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDArr
     ids : int64[n]
         Any; negative ones are never found.
     index_ids, index_rows : int64[2^k], uint32[2^k]
-        From `build_index`.
+        From `build_index`, or of an image.
 
     Returns
     -------
     int64[n]
     """
     rows = np.empty(ids.size, np.int64)
-    shift = np.uint64(_BITS - (index_ids.size.bit_length() - 1))
-    _find(np.ascontiguousarray(ids), index_ids, index_rows, shift, rows)
+    _find(settled(ids), settled(index_ids), settled(index_rows), shift_of(index_ids), rows)
     return rows

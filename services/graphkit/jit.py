@@ -14,6 +14,7 @@ from llvmlite import ir
 from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,6 +39,16 @@ def inlined(fn: Callable[P, R]) -> Callable[P, R]:
         return np.errstate(over="ignore")(fn)
     compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, error_model="numpy", inline="never")(fn)
     return compiled
+
+
+def settled(array: NDArray[Any]) -> NDArray[Any]:
+    """``array`` as a contiguous, read-only plain ndarray: the one type that kernels are compiled for.
+
+    Numba compiles anew for every mix of writable and read-only arguments, and takes long to type a ``np.memmap``.
+    """
+    plain = np.ascontiguousarray(array).view()
+    plain.flags.writeable = False
+    return plain
 
 
 if config.DISABLE_JIT:
@@ -73,9 +84,7 @@ else:
             pointer = builder.gep(struct.data, [at])
             byte = ir.IntType(8).as_pointer()
             flag = ir.IntType(32)
-            fn = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag]), "llvm.prefetch.p0i8"
-            )
+            fn = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag]), "llvm.prefetch.p0i8")
             builder.call(fn, [builder.bitcast(pointer, byte), ir.Constant(flag, 0), ir.Constant(flag, 3), ir.Constant(flag, 1)])
             return context.get_dummy_value()
 

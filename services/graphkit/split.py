@@ -7,26 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphkit import alias
-from graphkit.jit import kernel
+from graphkit.jit import kernel, settled
 from graphkit.rng import below, mix64, word
 
 _S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
-
-
-def settled(array: NDArray[Any]) -> NDArray[Any]:
-    """``array`` as a contiguous, read-only plain ndarray: the one type that kernels are compiled for.
-
-    Numba compiles anew for every mix of writable and read-only arguments, and takes long to type a ``np.memmap``.
-    """
-    plain = np.ascontiguousarray(array).view()
-    plain.flags.writeable = False
-    return plain
 
 
 @kernel

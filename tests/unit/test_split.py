@@ -1,0 +1,80 @@
+"""graphkit.split and graphkit.index: parts of ids, grouping, the choice of parts, and the index of sparse ids."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from graphkit import index, rng, split
+
+
+def test_mod_placement_is_the_remainder_also_where_parts_are_no_power_of_two() -> None:
+    ids = np.r_[np.arange(50), 2**62, 2**63 - 1].astype(np.int64)
+    for parts in (1, 2, 7, 8, 4096):
+        np.testing.assert_array_equal(split.part_of(ids, parts, "mod"), ids % parts)
+
+
+def test_mix64_placement_is_splitmix64s_finaliser_modulo_parts() -> None:
+    def mix(x: int) -> int:
+        mask = 2**64 - 1
+        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & mask
+        x = (x ^ (x >> 27)) * 0x94D049BB133111EB & mask
+        return x ^ (x >> 31)
+
+    ids = np.r_[np.arange(0, 8000, 8), 2**63 - 1].astype(np.int64)
+    for parts in (1, 7, 8):
+        parts_of = split.part_of(ids, parts, "mix64")
+        assert parts_of.tolist() == [mix(int(i)) % parts for i in ids]
+    assert np.bincount(split.part_of(ids, 8, "mix64"), minlength=8).min() > 80
+
+
+@pytest.mark.parametrize("groups", [1, 3, 100])
+def test_grouping_is_a_stable_sort(groups: int) -> None:
+    keys = np.random.default_rng(groups).integers(0, groups, 1000).astype(np.int32)
+    order, offsets = split.group(keys, groups)
+    np.testing.assert_array_equal(order, np.argsort(keys, kind="stable"))
+    np.testing.assert_array_equal(np.diff(offsets), np.bincount(keys, minlength=groups))
+
+
+def test_grouping_nothing_gives_empty_groups() -> None:
+    order, offsets = split.group(np.zeros(0, np.int32), 3)
+    assert order.size == 0
+    assert offsets.tolist() == [0, 0, 0, 0]
+
+
+def test_entries_are_by_type_then_part_and_what_is_missing_is_never_chosen() -> None:
+    shares = split.shares([2, 0, 2], {(0, 1): 3.0, (2, 0): 1.0, (1, 0): 9.0}, 2)
+    assert shares.types.tolist() == [0, 0, 2, 2]
+    assert shares.parts.tolist() == [0, 1, 0, 1]
+    assert shares.measure.tolist() == [0.0, 3.0, 1.0, 0.0]
+    assert shares.total == 4.0
+    chosen = split.choose(rng.key_of(1, rng.PART, 1), 0, 10_000, shares)
+    assert set(chosen.tolist()) == {1, 2}
+
+
+def test_a_choice_depends_on_its_number_and_not_on_the_range_asked_for() -> None:
+    shares = split.shares([0], {(0, part): float(part + 1) for part in range(5)}, 5)
+    key = rng.key_of(7, rng.PART, 1)
+    whole = split.choose(key, 0, 1000, shares)
+    np.testing.assert_array_equal(split.choose(key, 313, 99, shares), whole[313:412])
+
+
+@pytest.mark.parametrize("n", [0, 1, 4, 5, 1000])
+def test_every_id_is_found_at_its_row_and_no_other_id_is(n: int) -> None:
+    ids = np.unique(np.random.default_rng(n).integers(0, 2**62, n))
+    index_ids, index_rows = index.build_index(ids)
+    assert index_ids.size >= max(8, 2 * ids.size)
+    np.testing.assert_array_equal(index.find(ids, index_ids, index_rows), np.arange(ids.size))
+    absent = np.r_[ids + 1, -1, 2**63 - 1]
+    absent = absent[~np.isin(absent, ids)]
+    assert (index.find(absent, index_ids, index_rows) == -1).all()
+
+
+def test_an_id_stands_at_or_after_the_slot_that_its_hash_names() -> None:
+    ids = np.arange(100, dtype=np.int64) * 8
+    index_ids, index_rows = index.build_index(ids)
+    for slot in np.flatnonzero(index_ids >= 0):
+        home = int(rng.mix64(np.uint64(index_ids[slot]))) >> 64 - 8
+        between = index_ids[np.arange(home, home + (slot - home) % 256) % 256]
+        assert (between >= 0).all()
+        assert ids[index_rows[slot]] == index_ids[slot]
