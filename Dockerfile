@@ -14,7 +14,7 @@ print(*p['dependencies'], *e['services'], *e['ingest'], *e['export'], *e['cli'],
 COPY proto proto
 COPY services services
 COPY client client
-RUN pip install -q --no-deps .
+RUN pip install -q --no-deps . && pip uninstall -q -y setuptools pip
 
 FROM python:3.11-slim-bookworm
 RUN useradd --system --uid 10001 --no-create-home --home-dir /var/lib/asterism asterism \
