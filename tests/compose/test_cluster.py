@@ -1,0 +1,77 @@
+"""The compose file's cluster passes what a cluster of processes passes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.kit import bodies
+from tests.kit.compose import STORAGEDS, ComposeCluster
+
+pytestmark = [pytest.mark.compose, pytest.mark.timeout(1800)]
+
+
+@pytest.fixture(scope="module")
+def cluster(root: Path, compose_command: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeCluster]:
+    with ComposeCluster(root, compose_command, tmp_path_factory.mktemp("compose")) as running:
+        with running.client() as client:
+            bodies.built_and_counted(client, "shop")
+        yield running
+
+
+def test_draws_follow_the_weights(cluster: ComposeCluster) -> None:
+    with cluster.client() as client:
+        bodies.draws_follow_weights(client.graph("shop"))
+
+
+def test_reads_give_what_was_loaded(cluster: ComposeCluster) -> None:
+    with cluster.client() as client:
+        bodies.reads_give_what_was_loaded(client.graph("shop"))
+
+
+def test_wrong_requests_are_refused_with_the_value(cluster: ComposeCluster) -> None:
+    with cluster.client() as client:
+        bodies.wrong_requests_are_refused(client, "shop")
+
+
+def test_the_same_seed_gives_the_same_bytes_from_either_graphd_and_after_a_storaged_restarts(cluster: ComposeCluster) -> None:
+    with cluster.client() as client:
+        graph = client.graph("shop")
+        first = bodies.answers(graph)
+        assert all(bodies.answers(graph) == first for _ in range(3)), "calls take turns over the graphds"
+        cluster.compose("restart", STORAGEDS[1])
+        until = time.monotonic() + 90
+        while True:
+            try:
+                again = bodies.answers(graph)
+                break
+            except bodies.asterism.errors.AsterismError:
+                assert time.monotonic() < until, "the restarted storaged does not serve its parts again"
+        assert again == first
+
+
+def test_a_job_over_http_publishes_what_was_written(cluster: ComposeCluster) -> None:
+    with cluster.client() as client:
+        graph = client.graph("shop")
+        graph.upsert_nodes([bodies.USERS], "user", features={"age": [33]})
+        status, job = cluster.ask(f"{cluster.metad_url()}/jobs", {"space": "shop", "kind": "build"})
+        assert status in (200, 201, 202), job
+        done = client.wait(int(job["job_id"]), timeout_s=120)
+        assert (done.state, done.kind) == ("FINISHED", "build"), done.cause
+        assert client.manifest("shop").count("NODE", 0) == bodies.USERS + 1
+        status, told = cluster.ask(f"{cluster.metad_url()}/jobs/{done.job_id}")
+        assert (status, told["state"]) == (200, "FINISHED")
+        assert cluster.ask(f"{cluster.metad_url()}/jobs/987654")[0] == 404
+
+
+def test_the_command_in_the_image_sees_a_ready_cluster(cluster: ComposeCluster) -> None:
+    told = json.loads(cluster.compose("exec", "-T", "graphd-0", "asterism", "status", "--json"))
+    assert told["ready"] is True
+    assert sorted(h["address"] for h in told["hosts"] if h["role"] == "STORAGED") == [f"{name}:9779" for name in STORAGEDS]
+
+
+def test_a_container_runs_without_root(cluster: ComposeCluster) -> None:
+    assert cluster.compose("exec", "-T", "storaged-0", "id", "-u").strip() != "0"

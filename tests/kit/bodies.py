@@ -1,0 +1,144 @@
+"""Test bodies that any cluster must pass, whatever it is made of: processes, containers, or one process.
+
+Each takes a client, or a cluster's `client`, and a graph whose answers are known. `shop` makes that graph.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import asterism
+from asterism import Client, Graph
+from asterism.records import Job
+
+USERS, ITEMS, EDGES = 300, 40, 3000
+SPACE_PARTS = 6
+ITEM_WEIGHTS = (np.arange(ITEMS) % 7).astype(np.float32)  # every seventh weighs nothing
+ALPHA = 1e-6
+"""Chance that a law test fails on right code."""
+
+
+def shop_schema() -> dict[str, object]:
+    """Users who buy items: weights on items and edges, features of each kind."""
+    return {
+        "parts": SPACE_PARTS,
+        "direction": "both",
+        "nodes": {
+            "user": {"features": {"age": "int64"}},
+            "item": {"weighted": True, "features": {"price": {"dtype": "float32", "shape": [2]}, "tags": {"kind": "ragged", "dtype": "int64"}}},
+        },
+        "edges": {"user:buys:item": {"weighted": True, "features": {"when": "int64"}}, "user:follows:user": {}},
+    }
+
+
+def shop_edges() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sources, destinations and weights of all edges; row i has edge id i."""
+    rng = np.random.default_rng(5)
+    return rng.integers(0, USERS, EDGES), rng.integers(0, ITEMS, EDGES), rng.integers(0, 5, EDGES).astype(np.float32)
+
+
+def shop(client: Client, space: str) -> Job:
+    """Load the shop into a new space, and build it."""
+    client.create_space(space, shop_schema())
+    src, dst, weights = shop_edges()
+    load = client.begin_load(space, source="bodies")
+    load.write_nodes(0, "user", np.arange(USERS), features={"age": np.arange(USERS) % 90})
+    tags = np.arange(ITEMS + 1, dtype=np.int64)
+    price = np.stack([np.arange(ITEMS), -np.arange(ITEMS)], axis=1).astype(np.float32)
+    load.write_nodes(1, "item", np.arange(ITEMS), weights=ITEM_WEIGHTS, features={"price": price, "tags": (tags, np.arange(ITEMS))})
+    half = EDGES // 2
+    assert load.write_edges(2, "user:buys:item", src[:half], dst[:half], weights=weights[:half], features={"when": np.arange(half)}) == 0
+    assert load.write_edges(3, "user:buys:item", src[half:], dst[half:], weights=weights[half:], features={"when": np.arange(half, EDGES)}) == half
+    everybody = np.arange(USERS)
+    load.write_edges(4, "user:follows:user", np.tile(everybody, 2), np.concatenate([(everybody + 1) % USERS, everybody * 7 % USERS]))
+    load.commit()
+    job = client.submit_job(space)
+    return client.wait(job.job_id, timeout_s=120)
+
+
+def assert_follows(drawn: np.ndarray, weights: np.ndarray) -> None:
+    """Check that outcomes follow weights: never one of none, and a chi-square over the rest with expected counts of 5 or more."""
+    counts = np.bincount(drawn, minlength=len(weights))
+    assert not counts[weights == 0].any(), "an outcome of weight zero was drawn"
+    alive = weights > 0
+    expected = weights[alive].astype(np.float64) / weights.sum(dtype=np.float64) * len(drawn)
+    assert expected.min() >= 5, "draw more: the test has no power"
+    assert chisquare(counts[alive], expected).pvalue > ALPHA
+
+
+def built_and_counted(client: Client, space: str) -> None:
+    """A build publishes what was loaded, with its counts and weights."""
+    job = shop(client, space)
+    assert job.state == "FINISHED", job.cause
+    manifest = client.manifest(space)
+    assert manifest.version == job.version == 1
+    assert [manifest.count("NODE", t) for t in range(2)] == [USERS, ITEMS]
+    assert manifest.count("EDGE", 0) == EDGES
+    assert manifest.weight("NODE", 1) == ITEM_WEIGHTS.sum()
+    assert manifest.weight("EDGE", 0) == shop_edges()[2].sum()
+    assert max(share.audit_tv for share in manifest.totals) <= 1e-9
+
+
+def draws_follow_weights(graph: Graph) -> None:
+    """Nodes, edges and neighbors come as often as they weigh; uniform ones all alike."""
+    src, dst, weights = shop_edges()
+    assert_follows(graph.sample_nodes(20_000, "item", seed=1).nodes, ITEM_WEIGHTS)
+    assert_follows(graph.sample_nodes(20_000, "item", seed=2, weighted=False).nodes, np.ones(ITEMS))
+    edges = graph.sample_edges(60_000, "buys", seed=3)
+    assert_follows(edges.edge_ids, weights)
+    assert np.array_equal(src[edges.edge_ids], edges.src)
+    assert np.array_equal(dst[edges.edge_ids], edges.dst)
+    assert np.array_equal(weights[edges.edge_ids], edges.weights)
+    user = int(np.bincount(src, weights).argmax())
+    drawn = graph.sample_neighbors(np.full(50, user), "buys", 200, seed=4)
+    assert_follows(drawn.nodes.reshape(-1), np.bincount(dst[src == user], weights[src == user], ITEMS))
+
+
+def reads_give_what_was_loaded(graph: Graph) -> None:
+    """Neighbors, features and scans are the input."""
+    src, dst, _ = shop_edges()
+    users = np.array([7, 0, 7, 123_456_789])
+    found = graph.neighbors(users, "buys")
+    for row, user in enumerate(users):
+        mine = np.flatnonzero(src == user)
+        mine = mine[np.lexsort((mine, dst[mine]))]
+        at = slice(found.indptr[row], found.indptr[row + 1])
+        assert found.nodes[at].tolist() == dst[mine].tolist()
+        assert found.edge_ids is not None
+        assert found.edge_ids[at].tolist() == mine.tolist()
+    features = graph.node_features([3, 39], ["price", "tags"], "item")
+    assert np.asarray(features["price"]).tolist() == [[3, -3], [39, -39]]
+    indptr, values = features["tags"]
+    assert (indptr.tolist(), values.tolist()) == ([0, 1, 2], [3, 39])
+    assert np.asarray(graph.edge_features([0, EDGES - 1], ["when"], "buys")["when"]).tolist() == [0, EDGES - 1]
+    assert sorted(np.concatenate([batch.edge_ids for batch in graph.scan_edges("buys")]).tolist()) == list(range(EDGES))
+
+
+def answers(graph: Graph, *, version: int | None = None) -> list[bytes]:
+    """What a fixed set of requests gives, as bytes: equal wherever content, request and seed are."""
+    users = np.arange(0, USERS, 7)
+    nodes = graph.sample_nodes(500, seed=11, version=version)
+    edges = graph.sample_edges(500, seed=12, version=version)
+    near = graph.sample_neighbors(users, "buys", 6, seed=13, replace=False, version=version)
+    far = graph.sample_fanout(users, ["follows", "buys"], [3, 2], seed=14, version=version)
+    arrays = [nodes.nodes, nodes.types, edges.edge_ids, edges.src, near.nodes, *(hop.nodes for hop in far.hops)]
+    return [np.ascontiguousarray(array).tobytes() for array in arrays]
+
+
+def wrong_requests_are_refused(client: Client, space: str) -> None:
+    """What can not be answered is an error of the right class that names the value."""
+    graph = client.graph(space)
+    with pytest.raises(asterism.errors.NotFound, match="no-such-space"):
+        client.describe("no-such-space")
+    with pytest.raises(asterism.errors.NotFound, match="no-such-type"):
+        graph.sample_nodes(1, "no-such-type")
+    with pytest.raises(asterism.errors.NotFound):
+        graph.sample_nodes(1, version=999)
+    with pytest.raises(asterism.errors.InvalidRequest, match="-3"):
+        graph.upsert_nodes([-3], "user")
+    with pytest.raises(asterism.errors.Conflict):
+        client.create_space(space, {"nodes": {"other": {}}})
+    with pytest.raises(asterism.errors.NotFound, match="987654"):
+        client.job(987654)

@@ -1,0 +1,120 @@
+"""A cluster of containers from `docker-compose.yml`, driven as `tests.kit.cluster.LocalCluster` drives processes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import asterism
+
+STORAGEDS = ("storaged-0", "storaged-1", "storaged-2")
+GRAPHDS = ("graphd-0", "graphd-1")
+BUILD_S, UP_S, READY_S = 900, 180, 180
+
+
+def free_port() -> int:
+    """A port that nobody listened on a moment ago."""
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        return int(door.getsockname()[1])
+
+
+class ComposeCluster:
+    """The compose file's cluster on ports of its own, gone with its volumes when the block ends.
+
+    Parameters
+    ----------
+    root : Path
+        The checkout.
+    command : list of str
+        What runs compose: ``["docker", "compose"]`` or ``["docker-compose"]``.
+    folder : Path
+        Where its environment file goes.
+    """
+
+    def __init__(self, root: Path, command: list[str], folder: Path) -> None:
+        self.ports = {name: free_port() for name in ("METAD_HTTP_PORT", "GRAPHD_0_PORT", "GRAPHD_0_HTTP_PORT", "GRAPHD_1_PORT", "GRAPHD_1_HTTP_PORT")}
+        environment = folder / "ports.env"
+        environment.write_text("".join(f"{name}={port}\n" for name, port in self.ports.items()))
+        self.root = root
+        self._command = [*command, "-p", f"asterism-test-{self.ports['METAD_HTTP_PORT']}", "--env-file", str(environment)]
+
+    def __enter__(self) -> Self:
+        self.compose("build", "--quiet", timeout_s=BUILD_S)
+        try:
+            self.compose("up", "-d", timeout_s=UP_S)
+            self.wait_ready()
+        except BaseException as error:
+            error.add_note(self.logs())
+            self.down()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            error.add_note(self.logs())
+        self.down()
+
+    def compose(self, *arguments: str, timeout_s: float = 120) -> str:
+        """What a compose command printed; its stderr is in the error where it fails."""
+        done = subprocess.run([*self._command, *arguments], cwd=self.root, capture_output=True, text=True, timeout=timeout_s, check=False)
+        if done.returncode:
+            raise RuntimeError(f"compose {' '.join(arguments)}: exit code {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+        return done.stdout
+
+    def logs(self) -> str:
+        """The end of what all containers logged."""
+        return self.compose("logs", "--no-color", "--tail", "40")
+
+    def down(self) -> None:
+        """Remove containers and volumes."""
+        self.compose("down", "-v", "--timeout", "10")
+
+    def wait_ready(self) -> None:
+        """Wait until every door says that it is ready, and every storaged is online."""
+        until = time.monotonic() + READY_S
+        waiting = {"metad": self.metad_url(), **{name: self.graphd_url(i) for i, name in enumerate(GRAPHDS)}}
+        while waiting:
+            if time.monotonic() > until:
+                raise TimeoutError(f"not ready after {READY_S} s: {', '.join(waiting)}\n{self.compose('ps')}")
+            for name, url in list(waiting.items()):
+                with contextlib.suppress(OSError):
+                    urllib.request.urlopen(f"{url}/readyz", timeout=2).close()
+                    del waiting[name]
+            time.sleep(0.2)
+        with self.client() as client:
+            while sum(h.online for h in client.hosts() if h.role == "STORAGED") < len(STORAGEDS):
+                if time.monotonic() > until:
+                    raise TimeoutError(f"not every storaged is online after {READY_S} s: {client.hosts()}")
+                time.sleep(0.2)
+
+    def client(self) -> asterism.Client:
+        """A client of both graphds."""
+        return asterism.connect(f"127.0.0.1:{self.ports['GRAPHD_0_PORT']},127.0.0.1:{self.ports['GRAPHD_1_PORT']}")
+
+    def metad_url(self) -> str:
+        """Where metad's HTTP door is."""
+        return f"http://127.0.0.1:{self.ports['METAD_HTTP_PORT']}"
+
+    def graphd_url(self, index: int) -> str:
+        """Where a graphd's HTTP door is."""
+        return f"http://127.0.0.1:{self.ports[f'GRAPHD_{index}_HTTP_PORT']}"
+
+    def ask(self, url: str, body: object = None, *, method: str | None = None) -> tuple[int, Any]:
+        """The status and the JSON of an HTTP answer, whatever the status."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as answer:
+            with answer:
+                return answer.code, json.load(answer)
