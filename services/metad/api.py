@@ -1,0 +1,135 @@
+"""What metad is asked over gRPC: handlers by the names of the contract, each a translation around one verb.
+
+A handler is ``(message, call) -> message``; `metad.app` serves them, and in-process callers use them as they are.
+"""
+
+from __future__ import annotations
+
+import time
+
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.schema import Schema
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as mpb
+from daemonkit.calls import Call
+from metad import wire
+from metad.attendance import Attendance
+from metad.board import Board
+from metad.cluster import Cluster
+from metad.ids import HostId
+from metad.polls import Polls
+from metad.service import Service
+
+_LONGEST_WAIT_S = 60.0
+_REPLY_S = 0.1
+"""What a parked poll leaves of its caller's time for the way back."""
+
+
+class CatalogApi:
+    """`asterism.v1.Catalog`."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def create_space(self, request: mpb.CreateSpaceRequest, call: Call) -> pb.Space:
+        """A new space."""
+        schema = Schema.from_proto(request.schema)
+        return wire.space_to(self._service.create_space(request.name, schema, if_not_exists=request.if_not_exists))
+
+    def describe_space(self, request: mpb.SpaceRequest, call: Call) -> pb.Space:
+        """One space."""
+        return wire.space_to(self._service.space(request.space))
+
+    def list_spaces(self, request: pb.Empty, call: Call) -> mpb.SpaceList:
+        """All spaces."""
+        return mpb.SpaceList(spaces=[wire.space_to(space) for space in self._service.spaces()])
+
+    def drop_space(self, request: mpb.DropSpaceRequest, call: Call) -> pb.Empty:
+        """The end of a space."""
+        self._service.drop_space(request.space, if_exists=request.if_exists)
+        return pb.Empty()
+
+    def begin_load(self, request: mpb.BeginLoadRequest, call: Call) -> mpb.Load:
+        """A new load, or the one to resume."""
+        return wire.load_to(*self._service.begin_load(request.space, source=request.source, resume_key=request.resume_key))
+
+    def register_chunks(self, request: mpb.RegisterChunksRequest, call: Call) -> mpb.RegisterChunksReply:
+        """Chunks with their bases."""
+        chunks = [wire.new_chunk_of(chunk) for chunk in request.chunks]
+        registered = self._service.register_chunks(request.load_id, chunks, request.written)
+        return mpb.RegisterChunksReply(chunks=[wire.chunk_to(chunk) for chunk in registered])
+
+    def commit_load(self, request: mpb.CommitLoadRequest, call: Call) -> mpb.Load:
+        """A load's place in the order of writes."""
+        return wire.load_to(self._service.commit_load(request.load_id, rejected=request.rejected, written=request.written))
+
+    def abandon_load(self, request: mpb.LoadRequest, call: Call) -> mpb.Load:
+        """The end of a load."""
+        return wire.load_to(self._service.abandon_load(request.load_id))
+
+    def get_load(self, request: mpb.LoadRequest, call: Call) -> mpb.Load:
+        """A load with its chunks."""
+        return wire.load_to(*self._service.load(request.load_id))
+
+    def submit_job(self, request: mpb.SubmitJobRequest, call: Call) -> pb.Job:
+        """A new job, or the identical one in flight."""
+        return wire.job_to(self._service.submit(request.space, request.kind))
+
+    def get_job(self, request: mpb.JobRequest, call: Call) -> pb.Job:
+        """One job."""
+        return wire.job_to(self._service.job(request.job_id))
+
+    def list_jobs(self, request: mpb.ListJobsRequest, call: Call) -> mpb.JobList:
+        """A page of jobs."""
+        page = self._service.jobs(space=request.space, states=wire.states_of(request.states), limit=request.limit, before=request.before)
+        return mpb.JobList(jobs=[wire.job_to(job) for job in page.jobs], next_before=page.next_before)
+
+    def stop_job(self, request: mpb.JobRequest, call: Call) -> pb.Job:
+        """A job on its way to its end."""
+        return wire.job_to(self._service.stop_job(request.job_id))
+
+    def recover_job(self, request: mpb.JobRequest, call: Call) -> pb.Job:
+        """A job under way again."""
+        return wire.job_to(self._service.recover_job(request.job_id))
+
+    def list_hosts(self, request: pb.Empty, call: Call) -> mpb.HostList:
+        """Every daemon."""
+        return mpb.HostList(hosts=[wire.host_to(host, parts=parts) for host, parts in self._service.hosts()])
+
+    def list_versions(self, request: mpb.SpaceRequest, call: Call) -> mpb.VersionList:
+        """The versions of a space."""
+        return mpb.VersionList(versions=[wire.manifest_to(manifest, totals=False) for manifest in self._service.versions(request.space)])
+
+    def get_manifest(self, request: mpb.ManifestRequest, call: Call) -> pb.Manifest:
+        """One version with all its totals."""
+        return wire.manifest_to(self._service.manifest(request.space, request.version))
+
+
+class BeatsApi:
+    """`asterism.v1.Beats`."""
+
+    def __init__(self, *, board: Board, cluster: Cluster, attendance: Attendance, polls: Polls, lease_s: float) -> None:
+        self._board = board
+        self._cluster = cluster
+        self._attendance = attendance
+        self._polls = polls
+        self._lease_s = lease_s
+
+    def beat(self, request: mpb.BeatRequest, call: Call) -> mpb.BeatReply:
+        """A daemon's word, taken."""
+        word = wire.word_of(request)
+        revision = self._attendance.beat(word, [wire.report_of(report) for report in request.tasks])
+        return mpb.BeatReply(revision=revision, lease_s=self._lease_s)
+
+    def poll(self, request: mpb.PollRequest, call: Call) -> mpb.PollReply:
+        """The desired state, once it is another than the known one or the wait is over."""
+        role = wire.role_of(request.role)
+        uuid = HostId(request.uuid)
+        if not uuid:
+            raise InvalidRequest("a poll without a uuid: every daemon has one, kept in its folder")
+        self._cluster.check(uuid, role, request.incarnation)
+        until = min(time.monotonic() + min(max(request.wait_s, 0.0), _LONGEST_WAIT_S), call.deadline - _REPLY_S)
+        if request.known_revision:
+            self._board.wait_other(request.known_revision, until, call.is_active)
+            self._cluster.check(uuid, role, request.incarnation)
+        return self._polls.reply(role, uuid)

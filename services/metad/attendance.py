@@ -1,0 +1,69 @@
+"""Beats: who is there, and what they say of their tasks. Called by `metad.api` at each beat."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from metad.board import Board
+from metad.clock import Clock
+from metad.cluster import Cluster, Host, Role, Word
+from metad.jobs import model
+from metad.jobs.driver import Driver
+from metad.store import codec, keys
+from metad.store.port import MetaStore
+
+logger = logging.getLogger(__name__)
+
+
+class Attendance:
+    """Keeps the cluster up to date, on disk where that must last, and tells the machine of storageds."""
+
+    def __init__(self, *, store: MetaStore, board: Board, cluster: Cluster, driver: Driver, clock: Clock) -> None:
+        self._store = store
+        self._board = board
+        self._cluster = cluster
+        self._driver = driver
+        self._clock = clock
+
+    def beat(self, word: Word, reports: Sequence[model.Report]) -> int:
+        """Take a daemon's word; the revision that it should know. Stale if the sender is fenced."""
+        with self._board.lock:
+            now_ms = self._clock()
+            known = self._cluster.get(word.uuid)
+            self._become(self._cluster.after(word, now_ms), now_ms)
+            if word.role is Role.STORAGED:
+                if known is None or not known.online or known.incarnation != word.incarnation:
+                    self._driver.feed(model.HostSeen(now_ms=now_ms, host=word.uuid, incarnation=word.incarnation))
+                self._driver.feed(model.Reported(now_ms=now_ms, host=word.uuid, incarnation=word.incarnation, reports=tuple(reports)))
+            return self._board.revision
+
+    def lapse(self) -> None:
+        """Take those for gone whose lease is over."""
+        with self._board.lock:
+            now_ms = self._clock()
+            for host in self._cluster.lapsed(now_ms):
+                self._become(host, now_ms)
+                if host.role is Role.STORAGED:
+                    self._driver.feed(model.HostLost(now_ms=now_ms, host=host.uuid))
+
+    def forget(self, silent_ms: int) -> None:
+        """Forget graphds that have been silent for so long: they hold nothing, and each start may be a new one."""
+        with self._board.lock:
+            for uuid in self._cluster.long_gone(Role.GRAPHD, self._clock() - silent_ms):
+                self._store.write({keys.host(uuid): None})
+                self._cluster.remove(uuid)
+
+    def _become(self, host: Host, now_ms: int) -> None:
+        known = self._cluster.get(host.uuid)
+        if known is not None and known.matters() == host.matters():
+            self._cluster.put(host, now_ms)
+            return
+        self._store.write({keys.host(host.uuid): codec.host_to(host)})
+        self._cluster.put(host, now_ms)
+        logger.info(
+            "host_came" if host.online else "host_lost",
+            extra={"host": host.uuid, "role": host.role.name.lower(), "address": host.address, "incarnation": host.incarnation},
+        )
+        if host.role is Role.STORAGED:
+            self._board.changed()

@@ -1,0 +1,51 @@
+"""The board that daemons watch: one lock over metad's state, and a revision that grows with what they should know."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+_LOOK_S = 0.5
+"""How often a parked poll looks whether its caller is still there."""
+
+
+class Board:
+    """The revision of the desired state. Whoever reads or changes metad's state holds ``lock`` meanwhile."""
+
+    def __init__(self, first: int) -> None:
+        """Start at revision ``first``, which must be above those of every earlier process on the same store."""
+        self.lock = threading.RLock()
+        self._news = threading.Condition(self.lock)
+        self._revision = first
+        self._closed = False
+
+    @property
+    def revision(self) -> int:
+        """The newest revision."""
+        with self.lock:
+            return self._revision
+
+    def changed(self) -> None:
+        """Something that daemons should know has changed: wake those who wait."""
+        with self.lock:
+            self._revision += 1
+            self._news.notify_all()
+
+    def wait_other(self, known: int, until: float, still_there: Callable[[], bool]) -> None:
+        """Return once the revision is not ``known``, at ``until`` (time.monotonic), when the caller left, or at the close.
+
+        A revision above ours is of a store that is no more: that caller too is to be told what holds now.
+        """
+        with self.lock:
+            while self._revision == known and not self._closed and still_there():
+                left = until - time.monotonic()
+                if left <= 0:
+                    return
+                self._news.wait(min(left, _LOOK_S))
+
+    def close(self) -> None:
+        """Send everybody home."""
+        with self.lock:
+            self._closed = True
+            self._news.notify_all()

@@ -1,0 +1,42 @@
+"""The rooms of the catalog together, read from one store."""
+
+from __future__ import annotations
+
+from asterism_proto.errors import Corrupt
+from metad.catalog.loads import Loads
+from metad.catalog.model import Space, Step
+from metad.catalog.spaces import Spaces
+from metad.catalog.versions import Versions
+from metad.store import keys
+from metad.store.port import MetaStore
+
+_FORMAT = b"1"
+
+
+class Catalog:
+    """Spaces, loads and versions."""
+
+    def __init__(self, store: MetaStore) -> None:
+        wrote = store.get(keys.FORMAT)
+        if wrote is None:
+            store.write({keys.FORMAT: _FORMAT})
+        elif wrote != _FORMAT:
+            raise Corrupt(
+                f"the catalog is of format {wrote.decode(errors='replace')}, this metad reads {_FORMAT.decode()}; start the release that wrote it"
+            )
+        self.spaces = Spaces(store)
+        self.loads = Loads(store, self.spaces)
+        self.versions = Versions(store, self.spaces)
+
+    def drop(self, space: Space) -> Step:
+        """The end of a space with everything in it."""
+        steps = (self.versions.drop(space.space_id), self.loads.drop(space.space_id), self.spaces.drop(space))
+        changes: dict[bytes, bytes | None] = {}
+        for step in steps:
+            changes |= step.changes
+
+        def apply() -> None:
+            for step in steps:
+                step.apply()
+
+        return Step(changes, apply)

@@ -1,0 +1,227 @@
+"""Loads: runs of chunks that become visible as one, with their durable manifest of chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from asterism_proto.errors import Conflict, InvalidRequest, NotFound
+from metad.catalog.model import Chunk, Load, LoadState, NewChunk, Space, Step
+from metad.catalog.spaces import Spaces
+from metad.ids import LoadId, SpaceId
+from metad.store import codec, keys
+from metad.store.port import MetaStore
+from metad.totals import Element
+
+
+class Loads:
+    """Every load there is. Open ones are in memory with their chunks, of the others only what builds ask."""
+
+    def __init__(self, store: MetaStore, spaces: Spaces) -> None:
+        self._store = store
+        self._spaces = spaces
+        self._next = codec.number_from(store.get(keys.NEXT_LOAD), default=1)
+        self._open: dict[LoadId, Load] = {}
+        self._chunks: dict[LoadId, dict[int, Chunk]] = {}
+        self._committed: dict[SpaceId, list[tuple[int, LoadId]]] = {}
+        self._abandoned: dict[SpaceId, list[LoadId]] = {}
+        for _, value in store.range(keys.LOADS):
+            self._put(codec.load_from(value))
+        for committed in self._committed.values():
+            committed.sort()
+        for load_id in self._open:
+            self._chunks[load_id] = {chunk.index: chunk for chunk in self._stored_chunks(load_id)}
+
+    def begin(self, space: Space, *, source: str, resume_key: str, now_ms: int) -> tuple[Load, list[Chunk]]:
+        """A new load, or the open one of the space with this resume key, with what it has so far."""
+        if resume_key:
+            for load in self._open.values():
+                if load.space_id == space.space_id and load.resume_key == resume_key:
+                    return load, self.chunks(load)
+        load = Load(
+            load_id=LoadId(self._next),
+            space_id=space.space_id,
+            space=space.name,
+            state=LoadState.OPEN,
+            commit=0,
+            source=source,
+            resume_key=resume_key,
+            created_ms=now_ms,
+            rejected=0,
+        )
+        self._store.write({keys.load(load.load_id): codec.load_to(load), keys.NEXT_LOAD: codec.number_to(self._next + 1)})
+        self._next += 1
+        self._put(load)
+        return load, []
+
+    def get(self, load_id: int) -> Load:
+        """The load; NotFound says which there are."""
+        load = self._open.get(LoadId(load_id))
+        if load is None:
+            value = self._store.get(keys.load(load_id)) if load_id else None
+            if value is None:
+                newest = f"the newest is {self._next - 1}" if self._next > 1 else "there are none"
+                raise NotFound(f"load {load_id} does not exist; {newest}")
+            load = codec.load_from(value)
+        return load
+
+    def chunks(self, load: Load) -> list[Chunk]:
+        """Its chunks, by index."""
+        held = self._chunks.get(load.load_id)
+        if held is None:
+            return self._stored_chunks(load.load_id)
+        return [held[index] for index in sorted(held)]
+
+    def register(self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int]) -> list[Chunk]:
+        """Take up chunks and acknowledgements, durably; gives the chunks of the call with their bases.
+
+        The same chunk again gives the same answer. Another content under an index that is written is a Conflict; under
+        one that is not written yet it replaces it, with fresh edge ids.
+        """
+        load = self.get(load_id)
+        known = self._known(load)
+        changed, step = self._registration(load, known, chunks, written)
+        if changed:
+            self._store.write(step.changes)
+            step.apply()
+        return [changed.get(new.index) or known[new.index] for new in chunks]
+
+    def _known(self, load: Load) -> dict[int, Chunk]:
+        if load.state is LoadState.ABANDONED:
+            raise Conflict(f"load {load.load_id} is abandoned; begin another one")
+        return self._chunks[load.load_id] if load.state is LoadState.OPEN else {chunk.index: chunk for chunk in self.chunks(load)}
+
+    def _registration(self, load: Load, known: dict[int, Chunk], chunks: Sequence[NewChunk], written: Iterable[int]) -> tuple[dict[int, Chunk], Step]:
+        """The chunks of a load that a call changes, by index."""
+        fresh = self._fresh(load, known, chunks)
+        given, bases = self._spaces.take_bases(load.space_id, [(new.type_id, new.rows) for new in fresh if new.element is Element.EDGE])
+        bases_left = iter(given)
+        changed = {new.index: _registered(new, next(bases_left) if new.element is Element.EDGE else 0) for new in fresh}
+        for index in written:
+            chunk = changed.get(index) or known.get(index)
+            if chunk is None:
+                raise InvalidRequest(f"chunk {index} of load {load.load_id} is said to be written, but it was never registered")
+            if not chunk.written:
+                changed[index] = replace(chunk, written=True)
+
+        def apply() -> None:
+            bases.apply()
+            self._chunks[load.load_id].update(changed)
+
+        return changed, Step({**bases.changes, **{keys.chunk(load.load_id, i): codec.chunk_to(chunk) for i, chunk in changed.items()}}, apply)
+
+    def _fresh(self, load: Load, known: dict[int, Chunk], chunks: Sequence[NewChunk]) -> list[NewChunk]:
+        """Those of ``chunks`` that are new or replace one; refuses the others that differ."""
+        space = self._spaces.get(load.space_id)
+        assert space is not None  # loads go with their space
+        fresh: dict[int, NewChunk] = {}
+        for new in chunks:
+            _check(new, space)
+            old = fresh.get(new.index) or known.get(new.index)
+            if old is not None and _same(old, new):
+                continue
+            if new.index in fresh:
+                raise InvalidRequest(f"chunk {new.index} of load {load.load_id} is registered twice in one call, with different contents")
+            if load.state is not LoadState.OPEN:
+                raise Conflict(f"load {load.load_id} is committed (number {load.commit}) and takes no chunk {new.index}; begin another one")
+            if isinstance(old, Chunk) and old.written:
+                raise Conflict(
+                    f"chunk {new.index} of load {load.load_id} is written already with another content ({old.rows} rows, digest {old.digest!r}; "
+                    f"now {new.rows} rows, digest {new.digest!r}): the source has changed since; abandon the load and load anew"
+                )
+            fresh[new.index] = new
+        return list(fresh.values())
+
+    def commit(self, load_id: int, *, rejected: int, written: Iterable[int]) -> Load:
+        """Give a load its place in the order of writes; again, the same answer."""
+        load = self.get(load_id)
+        if load.state is LoadState.COMMITTED:
+            return load
+        known = self._known(load)
+        changed, registration = self._registration(load, known, (), written)
+        for index in sorted(known):
+            if not (changed.get(index) or known[index]).written:
+                raise InvalidRequest(f"load {load_id} can not be committed: chunk {index} is not yet written by every part that it touches")
+        number, step = self._spaces.take_commit(load.space_id)
+        load = replace(load, state=LoadState.COMMITTED, commit=number, rejected=rejected)
+        self._end(load, Step({**registration.changes, **step.changes}, step.apply))
+        return load
+
+    def abandon(self, load_id: int) -> Load:
+        """Give a load up; again, the same answer. What is committed stays."""
+        load = self.get(load_id)
+        if load.state is LoadState.COMMITTED:
+            raise Conflict(f"load {load_id} is committed (number {load.commit}) and can not be abandoned; delete what it wrote with another load")
+        if load.state is LoadState.OPEN:
+            load = replace(load, state=LoadState.ABANDONED)
+            self._end(load, Step({keys.chunk(load_id, index): None for index in self._chunks[load.load_id]}))
+        return load
+
+    def _end(self, load: Load, step: Step) -> None:
+        self._store.write({**step.changes, keys.load(load.load_id): codec.load_to(load)})
+        step.apply()
+        del self._open[load.load_id]
+        del self._chunks[load.load_id]
+        self._put(load)
+
+    def drop(self, space_id: SpaceId) -> Step:
+        """The end of a space's loads."""
+        changes: dict[bytes, bytes | None] = {}
+        gone = [load_id for load_id, load in self._open.items() if load.space_id == space_id]
+        for load_id in [*gone, *self._abandoned.get(space_id, ()), *(load_id for _, load_id in self._committed.get(space_id, ()))]:
+            changes[keys.load(load_id)] = None
+            changes |= {key: None for key, _ in self._store.range(keys.chunks(load_id))}
+
+        def apply() -> None:
+            for load_id in gone:
+                del self._open[load_id]
+                del self._chunks[load_id]
+            self._committed.pop(space_id, None)
+            self._abandoned.pop(space_id, None)
+
+        return Step(changes, apply)
+
+    def open_of(self, space_id: SpaceId) -> list[LoadId]:
+        """The open loads of a space."""
+        return sorted(load.load_id for load in self._open.values() if load.space_id == space_id)
+
+    def abandoned_of(self, space_id: SpaceId) -> list[LoadId]:
+        """The abandoned loads of a space."""
+        return sorted(self._abandoned.get(space_id, ()))
+
+    def committed_up_to(self, space_id: SpaceId, cut: int) -> list[tuple[int, LoadId]]:
+        """(commit number, load) of a space up to a cut, in commit order."""
+        return [pair for pair in self._committed.get(space_id, ()) if pair[0] <= cut]
+
+    def _stored_chunks(self, load_id: LoadId) -> list[Chunk]:
+        return [codec.chunk_from(value) for _, value in self._store.range(keys.chunks(load_id))]
+
+    def _put(self, load: Load) -> None:
+        match load.state:
+            case LoadState.OPEN:
+                self._open[load.load_id] = load
+                self._chunks[load.load_id] = {}
+            case LoadState.COMMITTED:
+                self._committed.setdefault(load.space_id, []).append((load.commit, load.load_id))
+            case LoadState.ABANDONED:
+                self._abandoned.setdefault(load.space_id, []).append(load.load_id)
+
+
+def _check(chunk: NewChunk, space: Space) -> None:
+    types = space.schema.node_types if chunk.element is Element.NODE else space.schema.edge_types
+    if chunk.type_id >= len(types):
+        raise InvalidRequest(
+            f"chunk {chunk.index}: {chunk.element.name.lower()} type {chunk.type_id}; space {space.name!r} has {len(types)}, numbered from 0"
+        )
+    if chunk.rows < 0:
+        raise InvalidRequest(f"chunk {chunk.index}: {chunk.rows} rows; expected 0 or more")
+    if not chunk.digest:
+        raise InvalidRequest(f"chunk {chunk.index}: its digest is empty; a chunk is known by its content")
+
+
+def _same(old: NewChunk, new: NewChunk) -> bool:
+    return (old.element, old.type_id, old.rows, old.digest) == (new.element, new.type_id, new.rows, new.digest)
+
+
+def _registered(new: NewChunk, base: int) -> Chunk:
+    return Chunk(index=new.index, element=new.element, type_id=new.type_id, rows=new.rows, digest=new.digest, base=base, written=False)

@@ -1,0 +1,99 @@
+"""The catalog's values, frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from asterism_proto.schema import Schema
+from metad.ids import HostId, JobId, LoadId, SpaceId
+from metad.store.port import Changes
+from metad.totals import Element, PartImage, Total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """One graph."""
+
+    space_id: SpaceId
+    name: str
+    schema: Schema
+    parts: tuple[tuple[HostId, ...], ...]
+    """``parts[p]``: the storageds that hold part p, first the preferred one."""
+    version: int
+    """The current published version; 0 = none yet."""
+    created_ms: int
+
+
+class LoadState(Enum):
+    """Where a load is; the numbers are those of the wire."""
+
+    OPEN = 1
+    """It may still grow; nobody sees it."""
+    COMMITTED = 2
+    """It has its place in the order of writes; builds from then on see it."""
+    ABANDONED = 3
+    """Its blocks may go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """A run of writes that becomes visible as one."""
+
+    load_id: LoadId
+    space_id: SpaceId
+    space: str
+    state: LoadState
+    commit: int
+    """Its place in its space's order of writes; 0 = not committed."""
+    source: str
+    resume_key: str
+    created_ms: int
+    rejected: int
+    """Bad rows that the client counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewChunk:
+    """A run of rows of one type, as a client brings it."""
+
+    index: int
+    element: Element
+    type_id: int
+    rows: int
+    digest: str
+    """Of its content."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk(NewChunk):
+    """A registered chunk."""
+
+    base: int
+    """The id of its first edge; 0 for nodes."""
+    written: bool
+    """Whether every part that it touches has acknowledged it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A published version of a space."""
+
+    space_id: SpaceId
+    version: int
+    cut: int
+    job_id: JobId
+    created_ms: int
+    totals: tuple[Total, ...]
+    images: tuple[PartImage, ...]
+    digest: str
+    """sha256 of all of the above as it travels; empty before it is sealed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A change that is decided but not made: what to write, and what to take on once that is durable."""
+
+    changes: Changes = field(default_factory=dict)
+    apply: Callable[[], None] = lambda: None

@@ -1,0 +1,142 @@
+"""Spaces: their schemas, their parts and hosts, their edge id bases and commit numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from asterism_proto.errors import Conflict, InvalidRequest, NotFound, NotReady
+from asterism_proto.schema import NAME, Schema
+from metad.catalog.model import Space, Step
+from metad.ids import HostId, SpaceId
+from metad.store import codec, keys
+from metad.store.port import MetaStore
+
+_LAST_EDGE_ID = (1 << 62) - 1
+
+
+class Spaces:
+    """Every space there is, by id and by name."""
+
+    def __init__(self, store: MetaStore) -> None:
+        self._store = store
+        self._by_id = {space.space_id: space for space in map(codec.space_from, _values(store, keys.SPACES))}
+        self._by_name = {space.name: space for space in self._by_id.values()}
+        self._next = codec.number_from(store.get(keys.NEXT_SPACE), default=1)
+        self._commits = {keys.last_number(key): codec.number_from(value) for key, value in store.range(keys.COMMITS)}
+        self._bases = {(int(key.split(b"/")[-2]), keys.last_number(key)): codec.number_from(value) for key, value in store.range(keys.BASES)}
+
+    def all(self) -> list[Space]:
+        """By id."""
+        return [self._by_id[space_id] for space_id in sorted(self._by_id)]
+
+    def get(self, space_id: int) -> Space | None:
+        """The space with this id, if it is there."""
+        return self._by_id.get(SpaceId(space_id))
+
+    def named(self, name: str) -> Space:
+        """The space of this name; NotFound says which there are."""
+        if not name:
+            raise InvalidRequest("which space? its name is empty")
+        space = self._by_name.get(name)
+        if space is None:
+            raise NotFound(f"space {name!r} does not exist; there {_listed(sorted(self._by_name))}")
+        return space
+
+    def create(self, name: str, schema: Schema, *, if_not_exists: bool, storageds: Sequence[HostId], now_ms: int) -> tuple[Space, bool]:
+        """A new space with its parts dealt round-robin to ``storageds``, or the equal one that is there; and whether it is new."""
+        if not NAME.fullmatch(name):
+            raise InvalidRequest(f"space {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -")
+        known = self._by_name.get(name)
+        if known is not None:
+            if if_not_exists and known.schema == schema:
+                return known, False
+            how = "has another schema" if if_not_exists else "exists"
+            raise Conflict(f"space {name!r} {how} already (id {known.space_id}); drop it first or choose another name")
+        if not storageds:
+            raise NotReady(f"space {name!r} needs storageds to hold its {schema.parts} parts, and none is online; start one")
+        space = Space(
+            space_id=SpaceId(self._next),
+            name=name,
+            schema=schema,
+            parts=tuple((storageds[part % len(storageds)],) for part in range(schema.parts)),
+            version=0,
+            created_ms=now_ms,
+        )
+        self._store.write({keys.space(space.space_id): codec.space_to(space), keys.NEXT_SPACE: codec.number_to(self._next + 1)})
+        self._next += 1
+        self._put(space)
+        return space, True
+
+    def drop(self, space: Space) -> Step:
+        """The end of a space. Its id is never given again."""
+        changes: dict[bytes, bytes | None] = {keys.space(space.space_id): None, keys.commit(space.space_id): None}
+        changes |= {keys.base(owner, type_id): None for owner, type_id in self._bases if owner == space.space_id}
+
+        def apply() -> None:
+            del self._by_id[space.space_id]
+            del self._by_name[space.name]
+            self._commits.pop(space.space_id, None)
+            self._bases = {key: base for key, base in self._bases.items() if key[0] != space.space_id}
+
+        return Step(changes, apply)
+
+    def advance(self, space: Space, version: int) -> Step:
+        """The space with a newer current version."""
+        space = replace(space, version=version)
+        return Step({keys.space(space.space_id): codec.space_to(space)}, lambda: self._put(space))
+
+    def last_commit(self, space_id: SpaceId) -> int:
+        """The newest commit number of a space; 0 = none."""
+        return self._commits.get(space_id, 0)
+
+    def take_commit(self, space_id: SpaceId) -> tuple[int, Step]:
+        """The next commit number of a space."""
+        number = self.last_commit(space_id) + 1
+        return number, Step({keys.commit(space_id): codec.number_to(number)}, lambda: self._commits.update({space_id: number}))
+
+    def take_bases(self, space_id: SpaceId, wanted: Sequence[tuple[int, int]]) -> tuple[list[int], Step]:
+        """First edge ids for runs of (edge type, rows), never given before."""
+        bases = dict(self._bases)
+        given = []
+        changes: dict[bytes, bytes | None] = {}
+        for type_id, rows in wanted:
+            base = bases.get((space_id, type_id), 0)
+            if base + rows > _LAST_EDGE_ID:
+                raise InvalidRequest(f"edge type {type_id}: {rows} more edge ids after {base} pass 2^62")
+            given.append(base)
+            bases[space_id, type_id] = base + rows
+            changes[keys.base(space_id, type_id)] = codec.number_to(base + rows)
+
+        def apply() -> None:
+            self._bases = bases
+
+        return given, Step(changes, apply)
+
+    def _put(self, space: Space) -> None:
+        self._by_id[space.space_id] = space
+        self._by_name[space.name] = space
+
+
+def held_parts(space: Space, host: HostId) -> list[int]:
+    """The parts of a space that a storaged holds."""
+    return [part for part, hosts in enumerate(space.parts) if host in hosts]
+
+
+def shares(space: Space) -> dict[HostId, list[int]]:
+    """The parts of a space by the storaged that builds them: the first of each part's hosts."""
+    found: dict[HostId, list[int]] = {}
+    for part, hosts in enumerate(space.parts):
+        found.setdefault(hosts[0], []).append(part)
+    return found
+
+
+def _values(store: MetaStore, prefix: bytes) -> list[bytes]:
+    return [value for _, value in store.range(prefix)]
+
+
+def _listed(names: list[str]) -> str:
+    if not names:
+        return "are none"
+    shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    return f"{'is' if len(names) == 1 else 'are'} {shown}"

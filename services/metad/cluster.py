@@ -1,0 +1,134 @@
+"""Who is there: daemons by uuid, their leases, addresses and what they hold; a quiet room that is told the time.
+
+`Cluster` answers with what a host becomes; whoever asked (`metad.attendance`) writes that down where it must last, then
+puts it in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from asterism_proto.errors import InvalidRequest, Stale
+from metad.ids import HostId, SpaceId
+
+
+class Role(Enum):
+    """What a daemon does; the numbers are those of the wire."""
+
+    STORAGED = 1
+    """It holds parts, builds and draws."""
+    GRAPHD = 2
+    """It answers trainers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """What a daemon says of itself in a beat."""
+
+    uuid: HostId
+    role: Role
+    incarnation: int
+    address: str
+    http_address: str
+    held: frozenset[tuple[SpaceId, int]] = frozenset()
+    """(space, version) that it can draw from (storaged) or has seen (graphd)."""
+    free_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A daemon as metad knows it."""
+
+    uuid: HostId
+    role: Role
+    address: str
+    http_address: str
+    incarnation: int
+    """Larger at each of its starts; an older one is fenced."""
+    online: bool
+    last_beat_ms: int
+    held: frozenset[tuple[SpaceId, int]] = frozenset()
+    free_bytes: int = 0
+
+    def matters(self) -> tuple[str, str, int, bool]:
+        """What others are told of it: while this stays, a beat changes nothing."""
+        return (self.address, self.http_address, self.incarnation, self.online)
+
+
+class Cluster:
+    """Every daemon that ever beat, less the graphds that are long gone."""
+
+    def __init__(self, hosts: Iterable[Host], *, lease_ms: int, now_ms: int) -> None:
+        """Take up ``hosts`` as they were left; those that were online get a full lease from now."""
+        self._lease_ms = lease_ms
+        self._hosts = {host.uuid: host for host in hosts}
+        self._lease_end_ms = {host.uuid: now_ms + lease_ms for host in self._hosts.values() if host.online}
+
+    @property
+    def hosts(self) -> Mapping[HostId, Host]:
+        """By uuid."""
+        return self._hosts
+
+    def get(self, uuid: HostId) -> Host | None:
+        """The host, if it ever beat."""
+        return self._hosts.get(uuid)
+
+    def online(self, role: Role) -> list[Host]:
+        """Those that are there, by uuid."""
+        return sorted((host for host in self._hosts.values() if host.online and host.role is role), key=lambda host: host.uuid)
+
+    def check(self, uuid: HostId, role: Role, incarnation: int) -> None:
+        """Refuse a sender that another one with its uuid has followed (Stale) or that claims another role (InvalidRequest)."""
+        known = self._hosts.get(uuid)
+        if known is None:
+            return
+        if known.role is not role:
+            raise InvalidRequest(f"host {uuid} is a {known.role.name.lower()}, not a {role.name.lower()}; every daemon needs a folder of its own")
+        if incarnation < known.incarnation:
+            raise Stale(f"host {uuid}: incarnation {incarnation} is over, {known.incarnation} has started since; end this process")
+
+    def after(self, word: Word, now_ms: int) -> Host:
+        """What the sender of ``word`` becomes; Stale if it is fenced."""
+        self.check(word.uuid, word.role, word.incarnation)
+        return Host(
+            uuid=word.uuid,
+            role=word.role,
+            address=word.address,
+            http_address=word.http_address,
+            incarnation=word.incarnation,
+            online=True,
+            last_beat_ms=now_ms,
+            held=word.held,
+            free_bytes=word.free_bytes,
+        )
+
+    def lapsed(self, now_ms: int) -> list[Host]:
+        """What those become whose lease is over."""
+        return [replace(self._hosts[uuid], online=False) for uuid, end in sorted(self._lease_end_ms.items()) if end <= now_ms]
+
+    def put(self, host: Host, now_ms: int) -> None:
+        """Take on what a host has become; being online starts its lease anew."""
+        self._hosts[host.uuid] = host
+        if host.online:
+            self._lease_end_ms[host.uuid] = now_ms + self._lease_ms
+        else:
+            self._lease_end_ms.pop(host.uuid, None)
+
+    def long_gone(self, role: Role, before_ms: int) -> list[HostId]:
+        """Hosts of a role that are offline and were last heard before ``before_ms``."""
+        return sorted(host.uuid for host in self._hosts.values() if host.role is role and not host.online and host.last_beat_ms < before_ms)
+
+    def remove(self, uuid: HostId) -> None:
+        """Forget a host."""
+        self._hosts.pop(uuid, None)
+        self._lease_end_ms.pop(uuid, None)
+
+    def left_behind(self, space_id: SpaceId, version: int) -> bool:
+        """Whether no graphd that is there still routes by something older than ``version`` of a space."""
+        for host in self.online(Role.GRAPHD):
+            seen = [number for space, number in host.held if space == space_id]
+            if seen and max(seen) < version:
+                return False
+        return True

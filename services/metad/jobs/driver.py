@@ -1,0 +1,172 @@
+"""The thin shell around `machine`: it feeds events, writes what the machine commands, then takes the new state on.
+
+One event is one write, so that whatever a crash leaves behind is a state that the machine was in. Called under the
+board's lock by `metad.service`, `metad.attendance` and `metad.upkeep`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from metad.board import Board
+from metad.catalog.catalog import Catalog
+from metad.catalog.model import Space, Step
+from metad.catalog.spaces import shares
+from metad.clock import Clock
+from metad.cluster import Host, Role
+from metad.ids import HostId, JobId, SpaceId
+from metad.jobs import machine, model
+from metad.jobs.model import Job, Jobs, Rules, State, Task
+from metad.store import codec, keys
+from metad.store.port import MetaStore
+
+logger = logging.getLogger(__name__)
+
+
+class Driver:
+    """The jobs of a metad."""
+
+    def __init__(self, *, store: MetaStore, board: Board, catalog: Catalog, hosts: Iterable[Host], rules: Rules, clock: Clock) -> None:
+        self._store = store
+        self._board = board
+        self._catalog = catalog
+        self._clock = clock
+        self._state = _stored(store, catalog, hosts, rules, clock())
+
+    @property
+    def state(self) -> Jobs:
+        """The machine's state; it never changes in place."""
+        return self._state
+
+    def submit(self, space: Space, kind: str) -> Job:
+        """The job that builds what is committed of a space by now."""
+        answer = self.feed(
+            model.Submit(
+                now_ms=self._clock(),
+                space_id=space.space_id,
+                space=space.name,
+                kind=kind,
+                cut=self._catalog.spaces.last_commit(space.space_id),
+                shares=tuple(model.Share(host=host, parts=tuple(parts)) for host, parts in sorted(shares(space).items())),
+                paired=tuple(t.name for t in space.schema.edge_types) if space.schema.has_in else (),
+            )
+        )
+        return self._state.jobs[next(command.job_id for command in answer if isinstance(command, model.Answer))]
+
+    def stop(self, job_id: int) -> Job:
+        """Order a job's end."""
+        self.feed(model.Stop(now_ms=self._clock(), job_id=JobId(job_id)))
+        return machine.find(self._state, job_id)
+
+    def recover(self, job_id: int) -> Job:
+        """Order a failed or stopped job to go on."""
+        self.feed(model.Recover(now_ms=self._clock(), job_id=JobId(job_id)))
+        return machine.find(self._state, job_id)
+
+    def drop(self, space: Space) -> None:
+        """End a space and its jobs, in one write."""
+        self.feed(model.SpaceDropped(now_ms=self._clock(), space_id=space.space_id), also=self._catalog.drop(space))
+        self._board.changed()
+        logger.info("space_dropped", extra={"space": space.name, "space_id": space.space_id})
+
+    def orders(self, host: HostId) -> list[tuple[Job, Task]]:
+        """What a storaged should be working on."""
+        return machine.orders(self._state, host)
+
+    def feed(self, event: model.Event, *, also: Step | None = None) -> list[model.Command]:
+        """Let the machine decide on ``event``, make that durable (with ``also``, in one write), and only then true."""
+        state, commands = machine.handle(self._state, event)
+        changes: dict[bytes, bytes | None] = dict(also.changes) if also else {}
+        applies: list[Callable[[], None]] = [also.apply] if also else []
+        for command in commands:
+            step = self._step(command)
+            changes |= step.changes
+            applies.append(step.apply)
+        if (state.next_job, state.next_task) != (self._state.next_job, self._state.next_task):
+            changes |= {keys.NEXT_JOB: codec.number_to(state.next_job), keys.NEXT_TASK: codec.number_to(state.next_task)}
+        if changes:
+            self._store.write(changes)
+        before, self._state = self._state, state
+        for apply in applies:
+            apply()
+        if any(isinstance(command, model.Tell | model.Publish) for command in commands):
+            self._board.changed()
+        _log(before, state)
+        return commands
+
+    def _step(self, command: model.Command) -> Step:
+        match command:
+            case model.Keep(job=job):
+                return Step({keys.job(job.job_id): codec.job_to(job)})
+            case model.KeepResult(job_id=job_id, task_id=task_id, result=result):
+                return Step({keys.result(job_id, task_id): codec.result_to(result)})
+            case model.Publish(job=job, result=result):
+                space = self._catalog.spaces.get(job.space_id)
+                assert space is not None  # the jobs of a dropped space are stopped
+                step = self._catalog.versions.publish(space, job, result, now_ms=self._clock())
+                return Step({**step.changes, **_without_results(job)}, step.apply)
+            case model.Forget(job_id=job_id):
+                return Step({keys.job(job_id): None, **_without_results(self._state.jobs[job_id])})
+            case model.Answer() | model.Tell():
+                return Step()
+
+
+def _without_results(job: Job) -> dict[bytes, bytes | None]:
+    return {keys.result(job.job_id, task.task_id): None for task in job.tasks}
+
+
+def _stored(store: MetaStore, catalog: Catalog, hosts: Iterable[Host], rules: Rules, now_ms: int) -> Jobs:
+    """The machine's state as the store has it. Hosts that were there count as there until their lease ends."""
+    jobs = {}
+    for _, value in store.range(keys.JOBS):
+        job = codec.job_from(value)
+        jobs[job.job_id] = replace(job, tasks=tuple(_with_result(store, job, task) for task in job.tasks))
+    published = {
+        SpaceId(space.space_id): model.Published(version=space.version, cut=catalog.versions.get(space, space.version).cut)
+        for space in catalog.spaces.all()
+        if space.version
+    }
+    return Jobs(
+        rules=rules,
+        jobs=jobs,
+        hosts={
+            host.uuid: model.HostFact(incarnation=host.incarnation, online=host.online, since_ms=now_ms)
+            for host in hosts
+            if host.role is Role.STORAGED
+        },
+        published=published,
+        next_job=codec.number_from(store.get(keys.NEXT_JOB), default=1),
+        next_task=codec.number_from(store.get(keys.NEXT_TASK), default=1),
+    )
+
+
+def _with_result(store: MetaStore, job: Job, task: Task) -> Task:
+    if task.state is not State.FINISHED or job.state is State.FINISHED:
+        return task
+    value = store.get(keys.result(job.job_id, task.task_id))
+    return task if value is None else replace(task, result=codec.result_from(value))
+
+
+def _log(before: Jobs, after: Jobs) -> None:
+    """Say which jobs and tasks have changed their states."""
+    if before.jobs is after.jobs:
+        return
+    for job_id, job in after.jobs.items():
+        old = before.jobs.get(job_id)
+        if old is job:
+            continue
+        fields: dict[str, object] = {"job": job_id, "space": job.space, "cut": job.cut}
+        if old is None or old.state is not job.state:
+            level = logging.ERROR if job.state is State.FAILED else logging.INFO
+            logger.log(level, "job_moved", extra={**fields, "state": job.state.name, "version": job.version, "cause": job.cause})
+        for task, was in zip(job.tasks, old.tasks if old else (None,) * len(job.tasks), strict=True):
+            if was is None or was.attempt == task.attempt == 0:
+                continue
+            if task.attempt != was.attempt:
+                logger.info("attempt_ordered", extra={**fields, "task": task.task_id, "attempt": task.attempt, "host": task.host})
+            if len(task.causes) > len(was.causes):
+                logger.warning("attempt_failed", extra={**fields, "task": task.task_id, "host": task.host, "cause": task.causes[-1]})
+            elif task.state is State.FINISHED and was.state is not State.FINISHED:
+                logger.info("task_finished", extra={**fields, "task": task.task_id, "host": task.host})

@@ -1,0 +1,287 @@
+"""Jobs, tasks and what happens to them, as frozen values; a quiet room."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from metad.ids import HostId, JobId, SpaceId, TaskId
+from metad.totals import Result
+
+
+class State(Enum):
+    """Where a job or a task is; the numbers are those of the wire."""
+
+    QUEUE = 1
+    """It waits: a job for its turn in its space, a task for its job, its back-off or its host."""
+    RUNNING = 2
+    """A job: its tasks are under way. A task: an attempt is ordered of its host."""
+    FINISHED = 3
+    """A job: its version is published. A task: its host has made and sealed its share."""
+    FAILED = 4
+    """It was given up; its cause says why."""
+    STOPPED = 5
+    """Somebody asked for its end, and every host gave its word or lost its lease."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing moves it but a recovery."""
+        return self in (State.FINISHED, State.FAILED, State.STOPPED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A job's share on one storaged."""
+
+    task_id: TaskId
+    host: HostId
+    parts: tuple[int, ...]
+    state: State = State.QUEUE
+    attempt: int = 0
+    """Number of the latest order; 0 = none yet. Reports of another one are ignored."""
+    incarnation: int = 0
+    """Of the host, when the attempt was ordered."""
+    failures: int = 0
+    """Attempts that the host reported as failed, since the job was submitted or recovered."""
+    losses: int = 0
+    """Attempts that went down with their host or were given up by it."""
+    retry_at_ms: int = 0
+    """Not ordered before."""
+    phase: str = ""
+    rows_done: int = 0
+    rows_total: int = 0
+    causes: tuple[str, ...] = ()
+    """Of every attempt that came to nothing, oldest first."""
+    started_ms: int = 0
+    """When the latest attempt was ordered."""
+    finished_ms: int = 0
+    result: Result | None = None
+    """Of a finished task, until its job publishes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Work that somebody asked of metad: so far, a build of one space at one cut."""
+
+    job_id: JobId
+    space_id: SpaceId
+    space: str
+    kind: str
+    cut: int
+    """The commit number whose state it builds: fixed for ever, so that a recovery has the same input."""
+    paired: tuple[str, ...]
+    """Names of the edge types by id, where in-copies are kept and must agree; empty where they are not."""
+    tasks: tuple[Task, ...]
+    submitted_ms: int
+    state: State = State.QUEUE
+    ending: State | None = None
+    """What a RUNNING job becomes once no host works on it any more: STOPPED or FAILED."""
+    version: int = 0
+    """What it published; 0 = nothing."""
+    started_ms: int = 0
+    finished_ms: int = 0
+    cause: str = ""
+    """Why it failed, was stopped, or is about to be."""
+    kept_ms: int = 0
+    """When it was last written down: progress alone is written down seldom."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFact:
+    """What the machine knows of a storaged."""
+
+    incarnation: int
+    online: bool
+    since_ms: int
+    """When it came or went."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """The current version of a space."""
+
+    version: int
+    cut: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How patient the machine is."""
+
+    max_attempts: int = 3
+    """Failed attempts of a task before its job fails."""
+    max_losses: int = 10
+    """Attempts of a task that may go down with their host: a build that kills its host must end too."""
+    backoff_ms: int = 1_000
+    """Before the second attempt, give or take a half; doubled at each further one."""
+    backoff_limit_ms: int = 60_000
+    away_limit_ms: int = 600_000
+    """How long a job waits for a host that is away."""
+    keep_jobs_ms: int = 7 * 24 * 3_600_000
+    """How long ended jobs are remembered."""
+    progress_interval_ms: int = 10_000
+    """How often progress alone is written down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jobs:
+    """The machine's whole state."""
+
+    rules: Rules = field(default_factory=Rules)
+    jobs: dict[JobId, Job] = field(default_factory=dict)
+    """By id, ascending. Never changed in place."""
+    hosts: dict[HostId, HostFact] = field(default_factory=dict)
+    published: dict[SpaceId, Published] = field(default_factory=dict)
+    next_job: int = 1
+    next_task: int = 1
+
+
+# What happens.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """The parts of a space that one storaged builds."""
+
+    host: HostId
+    parts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submit:
+    """Somebody asks for a job."""
+
+    now_ms: int
+    space_id: SpaceId
+    space: str
+    kind: str
+    cut: int
+    """The space's last commit number; 0 = nothing was ever committed."""
+    shares: tuple[Share, ...]
+    paired: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Somebody asks for a job's end."""
+
+    now_ms: int
+    job_id: JobId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recover:
+    """Somebody asks to go on with a failed or stopped job."""
+
+    now_ms: int
+    job_id: JobId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceDropped:
+    """A space is gone, and with it the point of its jobs."""
+
+    now_ms: int
+    space_id: SpaceId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSeen:
+    """A storaged came, came back, or restarted."""
+
+    now_ms: int
+    host: HostId
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLost:
+    """A storaged's lease is over."""
+
+    now_ms: int
+    host: HostId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A storaged's word on one attempt of a task."""
+
+    task_id: TaskId
+    attempt: int
+    state: State
+    phase: str = ""
+    rows_done: int = 0
+    rows_total: int = 0
+    cause: str = ""
+    result: Result | None = None
+    """FINISHED only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """A beat's whole word on tasks: what it does not name does not run there."""
+
+    now_ms: int
+    host: HostId
+    incarnation: int
+    reports: tuple[Report, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """Time went by."""
+
+    now_ms: int
+
+
+Event = Submit | Stop | Recover | SpaceDropped | HostSeen | HostLost | Reported | Tick
+
+
+# What is to be done. The commands of one event are one write.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The job that a submit led to: a new one, or the identical one in flight."""
+
+    job_id: JobId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep:
+    """Write the job down before anybody hears of it."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepResult:
+    """Write a finished task's result down."""
+
+    job_id: JobId
+    task_id: TaskId
+    result: Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish:
+    """Write the job's version down, in the same write as the job itself."""
+
+    job: Job
+    result: Result
+    """Of all tasks together, by part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forget:
+    """Remove the job."""
+
+    job_id: JobId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tell:
+    """What storageds should be doing has changed: answer their polls."""
+
+
+Command = Answer | Keep | KeepResult | Publish | Forget | Tell

@@ -1,0 +1,52 @@
+"""A metad without its doors: the rooms over one store, composed. `metad.app` opens the doors; tests do without."""
+
+from __future__ import annotations
+
+from asterism_proto.methods import BEATS, CATALOG
+from daemonkit.calls import Handler, handlers_of
+from metad.api import BeatsApi, CatalogApi
+from metad.attendance import Attendance
+from metad.board import Board
+from metad.catalog.catalog import Catalog
+from metad.clock import Clock
+from metad.cluster import Cluster
+from metad.jobs.driver import Driver
+from metad.polls import Polls
+from metad.service import Service
+from metad.settings import MetadSettings
+from metad.store import codec, keys
+from metad.store.port import MetaStore
+from metad.upkeep import Upkeep
+
+
+class Rooms:
+    """Everything that a metad knows and does."""
+
+    def __init__(self, settings: MetadSettings, *, store: MetaStore, incarnation: int, clock: Clock) -> None:
+        self.store = store
+        # Above every revision of an earlier process on this store, so that a poll never waits for a past that was longer than ours.
+        self.board = Board(incarnation << 32)
+        self.catalog = Catalog(store)
+        hosts = [codec.host_from(value) for _, value in store.range(keys.HOSTS)]
+        self.cluster = Cluster(hosts, lease_ms=int(settings.lease_s * 1000), now_ms=clock())
+        self.driver = Driver(store=store, board=self.board, catalog=self.catalog, hosts=hosts, rules=settings.rules(), clock=clock)
+        self.attendance = Attendance(store=store, board=self.board, cluster=self.cluster, driver=self.driver, clock=clock)
+        self.service = Service(board=self.board, catalog=self.catalog, cluster=self.cluster, driver=self.driver, clock=clock)
+        self.upkeep = Upkeep(
+            store=store,
+            board=self.board,
+            catalog=self.catalog,
+            cluster=self.cluster,
+            driver=self.driver,
+            attendance=self.attendance,
+            clock=clock,
+            tick_s=settings.tick_s,
+            keep_versions=settings.keep_versions,
+            retire_after_ms=int(settings.retire_after_s * 1000),
+        )
+        polls = Polls(board=self.board, catalog=self.catalog, cluster=self.cluster, driver=self.driver)
+        self.catalog_handlers: dict[str, Handler] = handlers_of(CATALOG, CatalogApi(self.service))
+        self.beats_handlers: dict[str, Handler] = handlers_of(
+            BEATS,
+            BeatsApi(board=self.board, cluster=self.cluster, attendance=self.attendance, polls=polls, lease_s=settings.lease_s),
+        )

@@ -1,0 +1,164 @@
+"""What may be asked of metad, as verbs on records: both doors (`metad.api` and `metad.http`) call these.
+
+Every verb takes the board's lock, so that what it reads belongs together and what it writes is alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from asterism_proto.errors import InvalidRequest, NotFound
+from asterism_proto.schema import Schema
+from metad.board import Board
+from metad.catalog.catalog import Catalog
+from metad.catalog.model import Chunk, Load, Manifest, NewChunk, Space
+from metad.catalog.spaces import held_parts
+from metad.clock import Clock
+from metad.cluster import Cluster, Host, Role
+from metad.jobs import machine
+from metad.jobs.driver import Driver
+from metad.jobs.model import Job, State
+
+_PAGE, _LONGEST_PAGE = 50, 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPage:
+    """Some jobs, newest first."""
+
+    jobs: tuple[Job, ...]
+    next_before: int
+    """Ask for those before this id next; 0: there are no more."""
+
+
+class Service:
+    """The verbs."""
+
+    def __init__(self, *, board: Board, catalog: Catalog, cluster: Cluster, driver: Driver, clock: Clock) -> None:
+        self._board = board
+        self._catalog = catalog
+        self._cluster = cluster
+        self._driver = driver
+        self._clock = clock
+
+    # Spaces.
+
+    def create_space(self, name: str, schema: Schema, *, if_not_exists: bool) -> Space:
+        """A new space, or the equal one that is there if that is fine."""
+        with self._board.lock:
+            storageds = [host.uuid for host in self._cluster.online(Role.STORAGED)]
+            space, new = self._catalog.spaces.create(name, schema, if_not_exists=if_not_exists, storageds=storageds, now_ms=self._clock())
+            if new:
+                self._board.changed()
+            return space
+
+    def space(self, name: str) -> Space:
+        """The space of this name."""
+        with self._board.lock:
+            return self._catalog.spaces.named(name)
+
+    def spaces(self) -> list[Space]:
+        """All spaces, by id."""
+        with self._board.lock:
+            return self._catalog.spaces.all()
+
+    def drop_space(self, name: str, *, if_exists: bool) -> None:
+        """End a space, its loads, its versions and its jobs."""
+        with self._board.lock:
+            try:
+                space = self._catalog.spaces.named(name)
+            except NotFound:
+                if if_exists:
+                    return
+                raise
+            self._driver.drop(space)
+
+    # Loads.
+
+    def begin_load(self, space: str, *, source: str, resume_key: str) -> tuple[Load, list[Chunk]]:
+        """A new load, or the open one with this resume key, with its chunks."""
+        with self._board.lock:
+            return self._catalog.loads.begin(self._catalog.spaces.named(space), source=source, resume_key=resume_key, now_ms=self._clock())
+
+    def register_chunks(self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int]) -> list[Chunk]:
+        """Take up chunks and acknowledgements; the chunks with their edge id bases."""
+        with self._board.lock:
+            return self._catalog.loads.register(load_id, chunks, written)
+
+    def commit_load(self, load_id: int, *, rejected: int, written: Iterable[int]) -> Load:
+        """Give a load its place in the order of writes."""
+        with self._board.lock:
+            return self._catalog.loads.commit(load_id, rejected=rejected, written=written)
+
+    def abandon_load(self, load_id: int) -> Load:
+        """Give a load up, and have its blocks removed."""
+        with self._board.lock:
+            was_there = load_id in self._catalog.loads.abandoned_of(self._catalog.loads.get(load_id).space_id)
+            load = self._catalog.loads.abandon(load_id)
+            if not was_there:
+                self._board.changed()
+            return load
+
+    def load(self, load_id: int) -> tuple[Load, list[Chunk]]:
+        """A load with its chunks."""
+        with self._board.lock:
+            load = self._catalog.loads.get(load_id)
+            return load, self._catalog.loads.chunks(load)
+
+    # Jobs.
+
+    def submit(self, space: str, kind: str) -> Job:
+        """A job of what is committed by now, or the identical one in flight."""
+        with self._board.lock:
+            return self._driver.submit(self._catalog.spaces.named(space), kind)
+
+    def job(self, job_id: int) -> Job:
+        """One job."""
+        return machine.find(self._driver.state, job_id)
+
+    def jobs(self, *, space: str = "", states: Iterable[State] = (), limit: int = 0, before: int = 0) -> JobPage:
+        """A page of jobs, newest first."""
+        if limit < 0 or limit > _LONGEST_PAGE:
+            raise InvalidRequest(f"limit {limit}: expected 1 to {_LONGEST_PAGE}, or 0 for {_PAGE}")
+        if before < 0:
+            raise InvalidRequest(f"before {before}: expected a job id, or 0 for the newest")
+        wanted = frozenset(states)
+        found = [
+            job
+            for job in reversed(self._driver.state.jobs.values())
+            if (not space or job.space == space) and (not wanted or job.state in wanted) and (not before or job.job_id < before)
+        ]
+        if not found and space and not any(job.space == space for job in self._driver.state.jobs.values()):
+            self.space(space)
+        limit = limit or _PAGE
+        return JobPage(jobs=tuple(found[:limit]), next_before=found[limit - 1].job_id if len(found) > limit else 0)
+
+    def stop_job(self, job_id: int) -> Job:
+        """Order a job's end."""
+        with self._board.lock:
+            return self._driver.stop(job_id)
+
+    def recover_job(self, job_id: int) -> Job:
+        """Order a failed or stopped job to go on."""
+        with self._board.lock:
+            return self._driver.recover(job_id)
+
+    # Hosts and versions.
+
+    def hosts(self) -> list[tuple[Host, int]]:
+        """Every daemon that is known, with the number of parts that it holds; by role, then uuid."""
+        with self._board.lock:
+            spaces = self._catalog.spaces.all()
+            hosts = sorted(self._cluster.hosts.values(), key=lambda host: (host.role.value, host.uuid))
+            return [(host, sum(len(held_parts(space, host.uuid)) for space in spaces)) for host in hosts]
+
+    def versions(self, space: str) -> list[Manifest]:
+        """The versions of a space that are served, newest first."""
+        with self._board.lock:
+            return list(reversed(self._catalog.versions.served(self._catalog.spaces.named(space).space_id)))
+
+    def manifest(self, space: str, version: int) -> Manifest:
+        """One version of a space; 0 is the current one."""
+        with self._board.lock:
+            return self._catalog.versions.get(self._catalog.spaces.named(space), version)

@@ -1,0 +1,72 @@
+"""What a metad is told at its start: environment (``ASTERISM_METAD_...``) or flags, read once in `metad.__main__`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from metad.jobs.model import Rules
+
+
+class MetadSettings(BaseSettings):
+    """Settings of a metad."""
+
+    model_config = SettingsConfigDict(env_prefix="ASTERISM_METAD_", frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    data: Path = Path("data/metad")
+    """Folder of the catalog. One metad owns it."""
+    listen: str = "0.0.0.0:9559"
+    """Where gRPC is answered; port 0 takes a free one."""
+    http_listen: str = "0.0.0.0:19559"
+    """Where HTTP is answered; port 0 takes a free one."""
+    grpc_workers: int = Field(default=128, ge=4, le=4096)
+    """Threads for calls. Every storaged and graphd keeps one of them with its parked poll."""
+    log_level: str = "INFO"
+    """DEBUG, INFO, WARNING or ERROR."""
+    log_json: bool = False
+    """One JSON object a line instead of text."""
+
+    heartbeat_interval_s: float = Field(default=1.0, gt=0)
+    """How often daemons beat, as they are set; the lease must leave room for lost beats."""
+    lease_s: float = Field(default=5.0, gt=0)
+    """Without a beat for so long a daemon is offline. Longer hides failures, shorter makes some."""
+    tick_s: float = Field(default=0.1, gt=0, le=1.0)
+    """How often leases and retries are looked at."""
+
+    max_attempts: int = Field(default=3, ge=1, le=100)
+    """Failed attempts of a task before its job fails."""
+    retry_backoff_s: float = Field(default=1.0, gt=0)
+    """Before the second attempt, give or take a half; doubled at each further one."""
+    retry_backoff_limit_s: float = Field(default=60.0, gt=0)
+    """The longest back-off."""
+    host_away_limit_s: float = Field(default=600.0, gt=0)
+    """A job whose storaged stays away longer fails."""
+    keep_jobs_s: float = Field(default=7 * 86400.0, gt=0)
+    """How long ended jobs are remembered."""
+
+    keep_versions: int = Field(default=2, ge=1, le=100)
+    """Published versions of a space that are served."""
+    retire_after_s: float = Field(default=60.0, ge=0)
+    """How long a version is still served once it is too many: longer than the longest request."""
+
+    @model_validator(mode="after")
+    def _times_fit(self) -> MetadSettings:
+        if self.lease_s <= 3 * self.heartbeat_interval_s:
+            raise ValueError(f"lease_s {self.lease_s} must be more than three heartbeats ({3 * self.heartbeat_interval_s} s): two beats may get lost")
+        if self.retry_backoff_limit_s < self.retry_backoff_s:
+            raise ValueError(f"retry_backoff_limit_s {self.retry_backoff_limit_s} must not be less than retry_backoff_s {self.retry_backoff_s}")
+        if self.host_away_limit_s <= self.lease_s:
+            raise ValueError(f"host_away_limit_s {self.host_away_limit_s} must be more than lease_s {self.lease_s}: only then is a host away")
+        return self
+
+    def rules(self) -> Rules:
+        """The machine's share of the settings."""
+        return Rules(
+            max_attempts=self.max_attempts,
+            backoff_ms=int(self.retry_backoff_s * 1000),
+            backoff_limit_ms=int(self.retry_backoff_limit_s * 1000),
+            away_limit_ms=int(self.host_away_limit_s * 1000),
+            keep_jobs_ms=int(self.keep_jobs_s * 1000),
+        )

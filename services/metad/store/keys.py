@@ -1,0 +1,107 @@
+"""Keys of the store: readable, zero-padded so that they sort by number, under the format's version.
+
+1/format                       what wrote the store
+1/next/SPACE|LOAD              the next id of a kind (jobs and tasks: 1/next/JOB)
+1/space/SPACE                  a space, with its parts and its current version
+1/commit/SPACE                 its last commit number
+1/base/SPACE/TYPE              the next edge id of an edge type
+1/load/LOAD                    a load, without its chunks
+1/chunk/LOAD/INDEX             one of its chunks
+1/version/SPACE/VERSION        a manifest
+1/host/UUID                    a daemon's address and incarnation, as last changed
+1/job/JOB                      a job with its tasks
+1/result/JOB/TASK              what a finished task reported, until its job publishes
+"""
+
+from __future__ import annotations
+
+_FORMAT = b"1/"
+
+FORMAT = _FORMAT + b"format"
+NEXT_SPACE = _FORMAT + b"next/space"
+NEXT_LOAD = _FORMAT + b"next/load"
+NEXT_JOB = _FORMAT + b"next/job"
+NEXT_TASK = _FORMAT + b"next/task"
+SPACES = _FORMAT + b"space/"
+COMMITS = _FORMAT + b"commit/"
+BASES = _FORMAT + b"base/"
+LOADS = _FORMAT + b"load/"
+CHUNKS = _FORMAT + b"chunk/"
+VERSIONS = _FORMAT + b"version/"
+HOSTS = _FORMAT + b"host/"
+JOBS = _FORMAT + b"job/"
+RESULTS = _FORMAT + b"result/"
+
+
+def _n(*numbers: int) -> bytes:
+    return b"/".join(b"%020d" % number for number in numbers)
+
+
+def space(space_id: int) -> bytes:
+    """Of a space."""
+    return SPACES + _n(space_id)
+
+
+def commit(space_id: int) -> bytes:
+    """Of a space's last commit number."""
+    return COMMITS + _n(space_id)
+
+
+def bases(space_id: int) -> bytes:
+    """Prefix of a space's edge id bases."""
+    return BASES + _n(space_id) + b"/"
+
+
+def base(space_id: int, type_id: int) -> bytes:
+    """Of the next edge id of an edge type."""
+    return BASES + _n(space_id, type_id)
+
+
+def load(load_id: int) -> bytes:
+    """Of a load."""
+    return LOADS + _n(load_id)
+
+
+def chunks(load_id: int) -> bytes:
+    """Prefix of a load's chunks."""
+    return CHUNKS + _n(load_id) + b"/"
+
+
+def chunk(load_id: int, index: int) -> bytes:
+    """Of one chunk."""
+    return CHUNKS + _n(load_id, index)
+
+
+def versions(space_id: int) -> bytes:
+    """Prefix of a space's manifests."""
+    return VERSIONS + _n(space_id) + b"/"
+
+
+def version(space_id: int, number: int) -> bytes:
+    """Of one manifest."""
+    return VERSIONS + _n(space_id, number)
+
+
+def host(uuid: str) -> bytes:
+    """Of a daemon."""
+    return HOSTS + uuid.encode()
+
+
+def job(job_id: int) -> bytes:
+    """Of a job."""
+    return JOBS + _n(job_id)
+
+
+def results(job_id: int) -> bytes:
+    """Prefix of a job's results."""
+    return RESULTS + _n(job_id) + b"/"
+
+
+def result(job_id: int, task_id: int) -> bytes:
+    """Of one task's result."""
+    return RESULTS + _n(job_id, task_id)
+
+
+def last_number(key: bytes) -> int:
+    """The number that a key ends with."""
+    return int(key.rsplit(b"/", 1)[1])

@@ -1,0 +1,111 @@
+"""What a build reports of each (part, type), and whether both copies of every edge agree; a quiet room.
+
+Called by `metad.jobs.machine` before a version is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+_WORD = (1 << 64) - 1
+
+
+class Element(Enum):
+    """What a type is a type of; the numbers are those of the wire."""
+
+    NODE = 1
+    EDGE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """Counts and sums of one (part, type, weight name)."""
+
+    part: int
+    element: Element
+    type_id: int
+    count: int
+    """Live rows: the measure of uniform draws."""
+    positive: int
+    """Rows of positive weight: the alias table's size."""
+    weight: float
+    """Neumaier sum in canonical order."""
+    weight_name: str = ""
+    audit_tv: float = 0.0
+    """Total variation between the image's exact law and the weights."""
+    audit_rel: float = 0.0
+    """Largest relative error of one share."""
+    mix_out: int = 0
+    """Sum, modulo 2^64, of a mix of (id, src, dst, weight) over out-copies."""
+    mix_in: int = 0
+    """The same over the in-copies that the part holds."""
+    count_in: int = 0
+    """In-copies that the part holds."""
+    dropped: int = 0
+    """Edges dropped because an end is dead at the cut."""
+    underflow: int = 0
+    """Shares below 2^-64."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartImage:
+    """The image of one part, by the digest of its manifest."""
+
+    part: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a finished task has made."""
+
+    totals: tuple[Total, ...]
+    images: tuple[PartImage, ...]
+
+
+def fault(result: Result, parts: Sequence[int]) -> str:
+    """Why ``result`` is not one of a build of ``parts``; empty if it is."""
+    imaged = sorted(image.part for image in result.images)
+    if imaged != sorted(parts):
+        return f"it reports images of parts {imaged} where parts {sorted(parts)} were ordered"
+    if any(not image.digest for image in result.images):
+        return f"the image of part {next(image.part for image in result.images if not image.digest)} has no digest"
+    ordered = set(parts)
+    seen: set[tuple[int, Element, int, str]] = set()
+    for total in result.totals:
+        key = (total.part, total.element, total.type_id, total.weight_name)
+        if total.part not in ordered:
+            return f"it reports a total of part {total.part} where parts {sorted(parts)} were ordered"
+        if key in seen:
+            return f"it reports part {total.part}, {total.element.name.lower()} type {total.type_id}, weight {total.weight_name!r} twice"
+        seen.add(key)
+    return ""
+
+
+def disagreement(totals: Iterable[Total], edge_types: Sequence[str]) -> str:
+    """Which edge type's out- and in-copies differ over all parts, and by how much; empty if none does.
+
+    ``edge_types`` are names by type id. Sums of mixes are taken modulo 2^64, so that their order does not matter.
+    """
+    count_out, count_in = [0] * len(edge_types), [0] * len(edge_types)
+    mix_out, mix_in = [0] * len(edge_types), [0] * len(edge_types)
+    counted: set[tuple[int, int]] = set()
+    for total in totals:
+        # Every weight name of a type counts the same edges: once is enough.
+        if total.element is not Element.EDGE or (total.part, total.type_id) in counted:
+            continue
+        counted.add((total.part, total.type_id))
+        if total.type_id >= len(edge_types):
+            return f"edge type {total.type_id} is reported, but the schema has {len(edge_types)} edge types"
+        count_out[total.type_id] += total.count
+        count_in[total.type_id] += total.count_in
+        mix_out[total.type_id] = (mix_out[total.type_id] + total.mix_out) & _WORD
+        mix_in[total.type_id] = (mix_in[total.type_id] + total.mix_in) & _WORD
+    for i, name in enumerate(edge_types):
+        if count_out[i] != count_in[i]:
+            return f"edge type {name}: {count_out[i]} out-copies but {count_in[i]} in-copies"
+        if mix_out[i] != mix_in[i]:
+            return f"edge type {name}: out- and in-copies differ in content (mix {mix_out[i]:#018x} against {mix_in[i]:#018x})"
+    return ""

@@ -1,0 +1,334 @@
+"""Our records as messages, and messages as our records: the one place where the two meet.
+
+Called by the doors (`metad.api`, `metad.polls`) and by the store's `codec`. What a message can say wrong is refused
+here, with its value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
+
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.schema import Schema
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as mpb
+from metad.catalog.model import Chunk, Load, LoadState, Manifest, NewChunk, Space
+from metad.cluster import Host, Role, Word
+from metad.ids import HostId, JobId, LoadId, SpaceId, TaskId
+from metad.jobs.model import Job, Report, State, Task
+from metad.totals import Element, PartImage, Result, Total
+
+# Catalog.
+
+
+def space_to(space: Space) -> pb.Space:
+    """A space as it travels."""
+    return pb.Space(
+        space_id=space.space_id,
+        name=space.name,
+        schema=space.schema.to_proto(),
+        parts=[pb.PartHosts(hosts=hosts) for hosts in space.parts],
+        version=space.version,
+        created_ms=space.created_ms,
+    )
+
+
+def space_of(message: pb.Space) -> Space:
+    """A space that travelled."""
+    return Space(
+        space_id=SpaceId(message.space_id),
+        name=message.name,
+        schema=Schema.from_proto(message.schema),
+        parts=tuple(tuple(HostId(host) for host in part.hosts) for part in message.parts),
+        version=message.version,
+        created_ms=message.created_ms,
+    )
+
+
+def load_to(load: Load, chunks: Iterable[Chunk] = ()) -> mpb.Load:
+    """A load as it travels, with its chunks if given."""
+    return mpb.Load(
+        load_id=load.load_id,
+        space_id=load.space_id,
+        space=load.space,
+        state=load.state.name,
+        commit=load.commit,
+        source=load.source,
+        resume_key=load.resume_key,
+        chunks=[chunk_to(chunk) for chunk in chunks],
+        created_ms=load.created_ms,
+        rejected=load.rejected,
+    )
+
+
+def load_of(message: mpb.Load) -> Load:
+    """A load that travelled, without its chunks."""
+    return Load(
+        load_id=LoadId(message.load_id),
+        space_id=SpaceId(message.space_id),
+        space=message.space,
+        state=LoadState(message.state),
+        commit=message.commit,
+        source=message.source,
+        resume_key=message.resume_key,
+        created_ms=message.created_ms,
+        rejected=message.rejected,
+    )
+
+
+def chunk_to(chunk: Chunk) -> mpb.Chunk:
+    """A chunk as it travels."""
+    return mpb.Chunk(
+        index=chunk.index,
+        element=chunk.element.name,
+        type_id=chunk.type_id,
+        rows=chunk.rows,
+        digest=chunk.digest,
+        base=chunk.base,
+        written=chunk.written,
+    )
+
+
+def chunk_of(message: mpb.Chunk) -> Chunk:
+    """A registered chunk that travelled."""
+    new = new_chunk_of(message)
+    return Chunk(
+        index=new.index, element=new.element, type_id=new.type_id, rows=new.rows, digest=new.digest, base=message.base, written=message.written
+    )
+
+
+def new_chunk_of(message: mpb.Chunk) -> NewChunk:
+    """A chunk that a client brings."""
+    return NewChunk(
+        index=message.index,
+        element=_element(f"chunk {message.index}", message.element),
+        type_id=message.type_id,
+        rows=message.rows,
+        digest=message.digest,
+    )
+
+
+def _element(what: str, value: int) -> Element:
+    try:
+        return Element(value)
+    except ValueError as error:
+        raise InvalidRequest(f"{what}: element {value}; expected NODE (1) or EDGE (2)") from error
+
+
+def _total_to(total: Total) -> pb.Total:
+    return pb.Total(
+        part=total.part,
+        element=total.element.name,
+        type_id=total.type_id,
+        count=total.count,
+        positive=total.positive,
+        weight=total.weight,
+        weight_name=total.weight_name,
+        audit_tv=total.audit_tv,
+        audit_rel=total.audit_rel,
+        mix_out=total.mix_out,
+        mix_in=total.mix_in,
+        count_in=total.count_in,
+        dropped=total.dropped,
+        underflow=total.underflow,
+    )
+
+
+def _total_of(message: pb.Total) -> Total:
+    return Total(
+        part=message.part,
+        element=_element(f"a total of part {message.part}", message.element),
+        type_id=message.type_id,
+        count=message.count,
+        positive=message.positive,
+        weight=message.weight,
+        weight_name=message.weight_name,
+        audit_tv=message.audit_tv,
+        audit_rel=message.audit_rel,
+        mix_out=message.mix_out,
+        mix_in=message.mix_in,
+        count_in=message.count_in,
+        dropped=message.dropped,
+        underflow=message.underflow,
+    )
+
+
+def _image_to(image: PartImage) -> pb.PartImage:
+    return pb.PartImage(part=image.part, digest=image.digest)
+
+
+def _image_of(message: pb.PartImage) -> PartImage:
+    return PartImage(part=message.part, digest=message.digest)
+
+
+def manifest_to(manifest: Manifest, *, totals: bool = True) -> pb.Manifest:
+    """A manifest as it travels."""
+    return pb.Manifest(
+        space_id=manifest.space_id,
+        version=manifest.version,
+        cut=manifest.cut,
+        job_id=manifest.job_id,
+        created_ms=manifest.created_ms,
+        totals=[_total_to(total) for total in manifest.totals] if totals else (),
+        images=[_image_to(image) for image in manifest.images],
+        digest=manifest.digest,
+    )
+
+
+def manifest_of(message: pb.Manifest) -> Manifest:
+    """A manifest that travelled."""
+    return Manifest(
+        space_id=SpaceId(message.space_id),
+        version=message.version,
+        cut=message.cut,
+        job_id=JobId(message.job_id),
+        created_ms=message.created_ms,
+        totals=tuple(_total_of(total) for total in message.totals),
+        images=tuple(_image_of(image) for image in message.images),
+        digest=message.digest,
+    )
+
+
+def sealed(manifest: Manifest) -> Manifest:
+    """The manifest with its digest: sha256 of its deterministic serialisation without one."""
+    bare = manifest_to(replace(manifest, digest=""))
+    return replace(manifest, digest=hashlib.sha256(bare.SerializeToString(deterministic=True)).hexdigest())
+
+
+def result_to(result: Result) -> pb.Manifest:
+    """A task's result as a manifest without a head: how it is kept until its job publishes."""
+    return pb.Manifest(totals=[_total_to(total) for total in result.totals], images=[_image_to(image) for image in result.images])
+
+
+def result_of(message: pb.Manifest) -> Result:
+    """A task's result that was kept."""
+    return Result(totals=tuple(_total_of(total) for total in message.totals), images=tuple(_image_of(image) for image in message.images))
+
+
+# Jobs.
+
+
+def job_to(job: Job) -> pb.Job:
+    """A job as it travels, with its tasks."""
+    return pb.Job(
+        job_id=job.job_id,
+        space_id=job.space_id,
+        space=job.space,
+        kind=job.kind,
+        state=job.state.name,
+        cut=job.cut,
+        version=job.version,
+        submitted_ms=job.submitted_ms,
+        started_ms=job.started_ms,
+        finished_ms=job.finished_ms,
+        cause=job.cause,
+        tasks=[_task_to(job, task) for task in job.tasks],
+    )
+
+
+def _task_to(job: Job, task: Task) -> pb.Task:
+    return pb.Task(
+        task_id=task.task_id,
+        job_id=job.job_id,
+        host=task.host,
+        attempt=task.attempt,
+        state=task.state.name,
+        phase=task.phase,
+        rows_done=task.rows_done,
+        rows_total=task.rows_total,
+        causes=task.causes,
+        started_ms=task.started_ms,
+        finished_ms=task.finished_ms,
+    )
+
+
+def states_of(values: Iterable[int]) -> frozenset[State]:
+    """Job states that a client names; InvalidRequest for one that there is not."""
+    found = set()
+    for value in values:
+        try:
+            found.add(State(value))
+        except ValueError as error:
+            known = ", ".join(f"{state.name} ({state.value})" for state in State)
+            raise InvalidRequest(f"job state {value}: expected some of {known}") from error
+    return frozenset(found)
+
+
+# Hosts and beats.
+
+
+def role_of(value: int) -> Role:
+    """The role that a daemon claims."""
+    try:
+        return Role(value)
+    except ValueError as error:
+        raise InvalidRequest(f"role {value}: expected STORAGED (1) or GRAPHD (2)") from error
+
+
+def host_to(host: Host, *, parts: int = 0) -> mpb.Host:
+    """A host as it travels."""
+    return mpb.Host(
+        uuid=host.uuid,
+        role=host.role.name,
+        address=host.address,
+        http_address=host.http_address,
+        online=host.online,
+        last_beat_ms=host.last_beat_ms,
+        incarnation=host.incarnation,
+        parts=parts,
+        free_bytes=host.free_bytes,
+    )
+
+
+def host_of(message: mpb.Host) -> Host:
+    """A host that was kept."""
+    return Host(
+        uuid=HostId(message.uuid),
+        role=role_of(message.role),
+        address=message.address,
+        http_address=message.http_address,
+        online=message.online,
+        last_beat_ms=message.last_beat_ms,
+        incarnation=message.incarnation,
+        free_bytes=message.free_bytes,
+    )
+
+
+def word_of(message: mpb.BeatRequest) -> Word:
+    """What a beat says of its sender."""
+    if not message.uuid:
+        raise InvalidRequest("a beat without a uuid: every daemon has one, kept in its folder")
+    if not message.incarnation:
+        raise InvalidRequest(f"a beat of {message.uuid} with incarnation 0: incarnations count starts from 1")
+    return Word(
+        uuid=HostId(message.uuid),
+        role=role_of(message.role),
+        incarnation=message.incarnation,
+        address=message.address,
+        http_address=message.http_address,
+        held=frozenset((SpaceId(held.space_id), held.version) for held in message.held),
+        free_bytes=message.free_bytes,
+    )
+
+
+def report_of(message: mpb.TaskReport) -> Report:
+    """A storaged's word on a task."""
+    try:
+        state = State(message.state)
+    except ValueError as error:
+        raise InvalidRequest(f"task {message.task_id}: state {message.state}; expected RUNNING, FINISHED, FAILED or STOPPED") from error
+    result = None
+    if state is State.FINISHED:
+        result = Result(totals=tuple(_total_of(total) for total in message.totals), images=tuple(_image_of(image) for image in message.images))
+    return Report(
+        task_id=TaskId(message.task_id),
+        attempt=message.attempt,
+        state=state,
+        phase=message.phase,
+        rows_done=message.rows_done,
+        rows_total=message.rows_total,
+        cause=message.cause,
+        result=result,
+    )
