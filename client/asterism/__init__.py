@@ -1,35 +1,91 @@
 """Asterism: sample from graphs that are larger than memory.
 
 ``connect("host:9669")`` gives a client of a running service, ``open("folder")`` one of a service inside this process.
-A trainer needs this package's core only (numpy, grpcio, protobuf); `ingest`, `export` and `cli` come with extras.
+A trainer needs this package's core only (numpy, grpcio, protobuf); `ingest`, `export` and `cli` come with extras. What
+is not an error is imported when it is first named, so that the command line starts without arrays and sockets.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, overload
+from importlib import import_module
+from importlib.metadata import version as _version_of
+from typing import TYPE_CHECKING, Any, overload
 
-from asterism import records
-from asterism.client import Client
-from asterism.graph import Graph
-from asterism.loading import Load
-from asterism.transport import GrpcTransport
 from asterism_proto import errors
-from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
+from asterism_proto.errors import (
+    AsterismError,
+    Busy,
+    Conflict,
+    Corrupt,
+    Deadline,
+    Internal,
+    InvalidRequest,
+    NotFound,
+    NotReady,
+    Stale,
+    Unavailable,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from asterism import records
+    from asterism.client import Client
+    from asterism.graph import Graph
+    from asterism.loading import Load
+    from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 
 __all__ = [
+    "AsterismError",
+    "Busy",
     "Client",
+    "Conflict",
+    "Corrupt",
+    "Deadline",
     "EdgeType",
     "Feature",
     "Graph",
+    "Internal",
+    "InvalidRequest",
     "Load",
     "NodeType",
+    "NotFound",
+    "NotReady",
     "Schema",
+    "Stale",
+    "Unavailable",
+    "__version__",
     "connect",
     "errors",
     "open",
     "records",
 ]
+
+__version__ = _version_of("asterism")
+
+_HOMES = {
+    "Client": "asterism.client",
+    "EdgeType": "asterism_proto.schema",
+    "Feature": "asterism_proto.schema",
+    "Graph": "asterism.graph",
+    "Load": "asterism.loading",
+    "NodeType": "asterism_proto.schema",
+    "Schema": "asterism_proto.schema",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for."""
+    if name == "records":
+        return import_module("asterism.records")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'asterism' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 @overload
@@ -57,6 +113,9 @@ def connect(addresses: str, *, space: str | None = None, timeout_s: float = 30.0
     >>> graph = asterism.connect("localhost:9669", space="papers")  # doctest: +SKIP
     >>> graph.sample_nodes(8, "paper")  # doctest: +SKIP
     """
+    from asterism.client import Client
+    from asterism.transport import GrpcTransport
+
     client = Client(GrpcTransport(addresses), timeout_s=timeout_s)
     return client if space is None else client.graph(space)
 
@@ -96,6 +155,9 @@ def open(path: str | Path, *, space: str | None = None, mode: str = "w", timeout
     >>> with asterism.open("/tmp/graphs") as client:  # doctest: +SKIP
     ...     client.create_space("papers", {"nodes": {"paper": {}}})
     """
+    from pathlib import Path
+
+    from asterism.client import Client
     from standalone.app import embed  # a trainer without the services' extras never comes here
 
     service = embed(Path(path), mode=mode, **settings)

@@ -26,7 +26,7 @@ def ids(what: str, values: ArrayLike, *, least: int = 0) -> Ids:
     if array.dtype.kind == "O":
         raise InvalidRequest(f"{what}: {_first(array)!r} is not a whole number below 2^63")
     if array.dtype.kind not in "iu":
-        raise InvalidRequest(f"{what}: ids are whole numbers, not {array.dtype} such as {array[0]!r}")
+        raise InvalidRequest(f"{what}: ids are whole numbers, not {array.dtype} such as {array[0].item()!r}")
     if array.dtype.kind == "u" and array.dtype.itemsize == 8:
         over = np.flatnonzero(array > np.uint64(np.iinfo(np.int64).max))
         if over.size:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from asterism.catalog import SpaceInfo
 from asterism.transport import Transport
 from asterism_proto.arrays import Frame
-from asterism_proto.errors import Deadline, NotFound, Stale
+from asterism_proto.errors import Deadline, NotFound, NotReady, Stale
 from asterism_proto.methods import CATALOG, GRAPH
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import metad_pb2 as meta
@@ -63,8 +63,13 @@ class Session:
         floor = 0 if pinned else self._newest.get(space, 0)
         until = time.monotonic() + min(_CATCH_UP_S, self.timeout_s)
         while True:
-            reply = self.graph(name, head, arrays)
-            answered: int = reply.head.version  # type: ignore[attr-defined]  # every reading reply has one
+            try:
+                reply = self.graph(name, head, arrays)
+                answered: int = reply.head.version  # type: ignore[attr-defined]  # every reading reply has one
+            except NotReady:
+                if not floor:
+                    raise
+                answered = 0
             if pinned or answered >= floor:
                 break
             if time.monotonic() >= until:

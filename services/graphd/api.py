@@ -1,0 +1,219 @@
+"""What graphd is asked: the Graph service. Decodes, checks, calls rooms, encodes; protobuf stops here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from asterism_proto.arrays import Frame
+from asterism_proto.errors import InvalidRequest, NotFound, Stale
+from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import storaged_pb2 as store
+from daemonkit.calls import Call
+from graphd import read, rows, sample, write
+from graphd.fanout import Fanout
+from graphd.news import News
+from graphd.requests import adjacent_of, check_types, draw_of, hop_of, starts_of
+from graphd.route import Routes, Space, Version
+from graphd.sample import Sampling, Sections
+from graphd.totals import EDGE, NODE
+
+T = TypeVar("T")
+
+_CATCH_UP_S = 2.0
+"""How long a storaged may take to serve what metad has published, and this graphd to hear of it."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.2
+
+
+class GraphApi:
+    """The handlers of the Graph service.
+
+    Parameters
+    ----------
+    news : News
+        Routes and versions.
+    fanout : Fanout
+        Who asks the storageds.
+    exists : callable
+        Whether metad knows a space of this name: asked before an unknown one is refused, for news travels.
+    """
+
+    def __init__(self, *, news: News, fanout: Fanout, exists: Callable[[str, Call], bool]) -> None:
+        self._news = news
+        self._fanout = fanout
+        self._exists = exists
+
+    # -- writes ---------------------------------------------------------------------------------------------------
+
+    def write(self, request: Frame, call: Call) -> Frame:
+        """One chunk's rows of one type, durable at all parts that they touch."""
+        head: Any = request.head
+        space = self._space(head.space, call)
+        count = rows.checked(space.schema, head.kind, head.type_id, request)
+        if head.base < 0:
+            raise InvalidRequest(f"base {head.base}: edge ids are 0 or more")
+        writing = write.Writing(space=space, fanout=self._fanout, call=call, load_id=head.load_id, chunk=head.chunk)
+        sections: Sections = dict(request.arrays)
+        if count and head.kind == store.NODES:
+            write.nodes(writing, head.type_id, sections)
+        elif count and head.kind == store.OUT_EDGES:
+            write.edges(writing, head.type_id, head.base, sections)
+        elif count and head.kind == store.NODE_DELETES:
+            write.delete_nodes(writing, head.type_id, sections)
+        elif count:
+            write.delete_edges(writing, head.type_id, sections)
+        return Frame(wire.WriteReply(rows=count))
+
+    def find_nodes(self, request: Frame, call: Call) -> Frame:
+        """Which ids of a type exist."""
+        head: Any = request.head
+        space = self._space(head.space, call)
+        check_types("node", space.schema, [head.type_id])
+        writing = write.Writing(space=space, fanout=self._fanout, call=call, load_id=head.load_id, chunk=0)
+        return Frame(wire.FindNodesReply(), {"exists": write.exists(writing, head.type_id, request.array("ids", "int64"))})
+
+    # -- samples --------------------------------------------------------------------------------------------------
+
+    def sample_nodes(self, request: Frame, call: Call) -> Frame:
+        """Global draws of nodes."""
+        sections, version = self._at_version(request, call, lambda at: sample.draw(at, draw_of(NODE, at.space.schema, request.head)))
+        return Frame(wire.SampleNodesReply(version=version), sections)
+
+    def sample_edges(self, request: Frame, call: Call) -> Frame:
+        """Global draws of edges."""
+        sections, version = self._at_version(request, call, lambda at: sample.draw(at, draw_of(EDGE, at.space.schema, request.head)))
+        return Frame(wire.SampleEdgesReply(version=version), sections)
+
+    def sample_neighbors(self, request: Frame, call: Call) -> Frame:
+        """Neighbors of nodes."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> Sections:
+            nodes, types = starts_of(request, at.space.schema)
+            return sample.neighbors(at, hop_of(at.space.schema, head, head.edge_types, head.count, 0), nodes, head.node_type, types)
+
+        sections, version = self._at_version(request, call, run)
+        return Frame(wire.SampleNeighborsReply(version=version), sections)
+
+    def sample_fanout(self, request: Frame, call: Call) -> Frame:
+        """Neighbors of neighbors, hop after hop."""
+        head: Any = request.head
+        if not head.hops:
+            raise InvalidRequest("a fanout has one hop at least; this one has none")
+
+        def run(at: Sampling) -> Sections:
+            nodes, types = starts_of(request, at.space.schema)
+            hops = [hop_of(at.space.schema, head, hop.edge_types, hop.count, h) for h, hop in enumerate(head.hops)]
+            return sample.fanout(at, hops, nodes, head.node_type, types)
+
+        sections, version = self._at_version(request, call, run)
+        return Frame(wire.SampleFanoutReply(version=version), sections)
+
+    # -- reads ----------------------------------------------------------------------------------------------------
+
+    def neighbors(self, request: Frame, call: Call) -> Frame:
+        """All neighbors of nodes."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> Sections:
+            nodes, types = starts_of(request, at.space.schema)
+            return read.neighbors(at, adjacent_of(at.space.schema, head), nodes, head.node_type, types)
+
+        sections, version = self._at_version(request, call, run)
+        return Frame(wire.NeighborsReply(version=version), sections)
+
+    def node_features(self, request: Frame, call: Call) -> Frame:
+        """Feature columns of nodes."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> Sections:
+            check_types("node", at.space.schema, [head.type_id])
+            return read.node_features(at, head.type_id, list(head.names), request.array("nodes", "int64"))
+
+        sections, version = self._at_version(request, call, run)
+        return Frame(wire.NodeFeaturesReply(version=version), sections)
+
+    def edge_features(self, request: Frame, call: Call) -> Frame:
+        """Feature columns of edges."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> Sections:
+            check_types("edge", at.space.schema, [head.type_id])
+            return read.edge_features(at, head.type_id, list(head.names), request.array("eids", "int64"))
+
+        sections, version = self._at_version(request, call, run)
+        return Frame(wire.EdgeFeaturesReply(version=version), sections)
+
+    def scan_nodes(self, request: Frame, call: Call) -> Frame:
+        """A run of one part's nodes."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> tuple[Sections, int]:
+            check_types("node", at.space.schema, [head.type_id])
+            return read.scan_nodes(at, head.type_id, head.part, head.cursor, head.limit, list(head.names))
+
+        (sections, cursor), version = self._at_version(request, call, run)
+        return Frame(wire.ScanNodesReply(version=version, next_cursor=cursor), sections)
+
+    def scan_edges(self, request: Frame, call: Call) -> Frame:
+        """A run of one part's edges."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> tuple[Sections, int]:
+            check_types("edge", at.space.schema, [head.type_id])
+            return read.scan_edges(at, head.type_id, head.part, head.cursor, head.limit, list(head.names))
+
+        (sections, cursor), version = self._at_version(request, call, run)
+        return Frame(wire.ScanEdgesReply(version=version, next_cursor=cursor), sections)
+
+    # -- versions -------------------------------------------------------------------------------------------------
+
+    def _at_version(self, request: Frame, call: Call, run: Callable[[Sampling], T]) -> tuple[T, int]:
+        """Run a request at the version that it names, or at the current one: all of it, or all of it again.
+
+        A storaged that does not hold the version answers Stale. A version that was published a moment ago is waited for;
+        after that a pinned one is NotFound.
+        """
+        head: Any = request.head
+        until = time.monotonic() + min(_CATCH_UP_S, call.remaining())
+        pause = _FIRST_PAUSE_S
+        while True:
+            space = self._space(head.space, call)
+            version = self._version(space, head.version, call)
+            try:
+                return run(Sampling(space=space, version=version, fanout=self._fanout, call=call)), version.version
+            except Stale as error:
+                gone = head.version and head.version != space.current
+                if gone or time.monotonic() + pause >= until:
+                    if head.version:
+                        raise NotFound(
+                            f"version {head.version} of space {head.space!r} is no longer held; use another, or the current one"
+                        ) from error
+                    raise
+            self._news.wait_for(lambda routes, before=space: _newer(routes, before), pause)  # type: ignore[misc]  # a lambda's default
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+    def _space(self, name: str, call: Call) -> Space:
+        """A space by name. One that was made a moment ago, through another graphd perhaps, is waited for."""
+        routes = self._news.routes
+        if name not in routes.spaces and self._exists(name, call):
+            self._news.wait_for(lambda routes: name in routes.spaces, min(_CATCH_UP_S, call.remaining()))
+        return self._news.routes.space(name)
+
+    def _version(self, space: Space, number: int, call: Call) -> Version:
+        """A version that is served. One above the newest known is waited for: it may have been published a moment ago."""
+        if number > space.current:
+            self._news.wait_for(lambda routes: _reached(routes, space, number), min(_CATCH_UP_S, call.remaining()))
+            space = self._news.routes.space(space.name)
+        return space.at(number)
+
+
+def _newer(routes: Routes, before: Space) -> bool:
+    now = routes.spaces.get(before.name)
+    return now is None or now.current != before.current
+
+
+def _reached(routes: Routes, before: Space, number: int) -> bool:
+    now = routes.spaces.get(before.name)
+    return now is None or now.current >= number

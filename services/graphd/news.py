@@ -1,0 +1,87 @@
+"""What metad tells: each poll's reply becomes a new snapshot of routes, and whoever waits for one is woken."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from asterism_proto.schema import Schema
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as meta
+from graphd.route import Routes, Space, Version
+from graphd.totals import Total, Totals
+
+
+class News:
+    """The newest routes. Snapshots are immutable and swapped whole; a request keeps the one that it began with."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._routes = Routes()
+        self._heard = False
+
+    @property
+    def routes(self) -> Routes:
+        """The newest snapshot."""
+        return self._routes
+
+    @property
+    def heard(self) -> bool:
+        """Whether metad has told anything yet."""
+        return self._heard
+
+    def apply(self, reply: meta.PollReply) -> Routes:
+        """Take over a poll's reply; versions that were known already keep their records, with the shares made from them."""
+        with self._changed:
+            self._routes = routes_of(reply, self._routes)
+            self._heard = True
+            self._changed.notify_all()
+            return self._routes
+
+    def wait_for(self, wanted: Callable[[Routes], bool], timeout_s: float) -> bool:
+        """Wait until the newest snapshot is as wanted; False where it is not by then."""
+        with self._changed:
+            return self._changed.wait_for(lambda: wanted(self._routes), timeout_s)
+
+    def versions(self) -> list[tuple[int, int]]:
+        """(space id, newest version) of every space that has one: what this graphd has seen."""
+        return [(space.space_id, space.current) for space in self._routes.spaces.values() if space.current]
+
+
+def routes_of(reply: meta.PollReply, before: Routes) -> Routes:
+    """A snapshot of routes out of metad's words."""
+    known = {(space.space_id, number): version for space in before.spaces.values() for number, version in space.versions.items()}
+    return Routes(
+        revision=reply.revision,
+        spaces={route.space.name: _space(route, known) for route in reply.spaces},
+        addresses={host.uuid: host.address for host in reply.storaged if host.online},
+    )
+
+
+def _space(route: meta.SpaceRoute, known: Mapping[tuple[int, int], Version]) -> Space:
+    preferred = [part.hosts[0] if part.hosts else "" for part in route.space.parts]
+    hosts = tuple(sorted(set(preferred)))
+    versions = {}
+    for manifest in route.versions:
+        kept = known.get((route.space.space_id, manifest.version))
+        versions[manifest.version] = kept if kept is not None and kept.digest == manifest.digest else _version(manifest, len(preferred))
+    return Space(
+        space_id=route.space.space_id,
+        name=route.space.name,
+        schema=Schema.from_proto(route.space.schema),
+        hosts=hosts,
+        host_of_part=np.array([hosts.index(uuid) for uuid in preferred], np.int32),
+        versions=versions,
+        current=max(versions, default=0),
+    )
+
+
+def _version(manifest: pb.Manifest, parts: int) -> Version:
+    by_share = {
+        (int(total.element), total.type_id, total.part): Total(count=total.count, positive=total.positive, weight=total.weight)
+        for total in manifest.totals
+        if not total.weight_name
+    }
+    return Version(version=manifest.version, digest=manifest.digest, totals=Totals(parts=parts, by_share=by_share))

@@ -1,0 +1,168 @@
+"""Reading: all neighbors of nodes, feature columns, scans of a part. Answers come back in the request's order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import Message
+from numpy.typing import NDArray
+
+from asterism_proto.arrays import Frame
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.schema import EdgeType, Feature, NodeType
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as store
+from graphd import split
+from graphd.sample import REPLY_BYTES, Ids, Sampling, Sections, Types
+
+_DEFAULT_ROWS = 65536
+_RAGGED_GUESS = 256
+"""Bytes of a ragged or bytes value, for the size of a batch of a scan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adjacent:
+    """Which neighbors are read, and how each node's are sorted."""
+
+    edge_types: tuple[int, ...]
+    direction: pb.Direction
+    want_weights: bool
+    want_edge_ids: bool
+    sort: str
+    """"" (as stored), "id" or "weight"."""
+
+
+def neighbors(sampling: Sampling, what: Adjacent, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+    """All neighbors of each node: sections as of ReadNeighborsReply."""
+    by_weight = what.sort == "weight"
+    head = store.ReadNeighborsRequest(
+        at=sampling.at(),
+        edge_types=what.edge_types,
+        node_type=node_type,
+        direction=what.direction,
+        want_weights=what.want_weights or by_weight,
+        want_edge_ids=what.want_edge_ids,
+    )
+    plan = split.owners(sampling.space, nodes) or [(0, None)]
+    asked = []
+    for host, rows in plan:
+        sections: Sections = {"ids": split.taken(nodes, rows)}
+        if types is not None:
+            sections["types"] = split.taken(types, rows)
+        asked.append((host, Frame(head, sections)))
+    answers = []
+    for (_, rows), reply in zip(plan, sampling.ask("read_neighbors", asked), strict=True):
+        found = dict(reply.arrays)
+        answers.append((rows, found.pop("indptr"), found))
+    indptr, out = split.merged_ragged(len(nodes), answers)
+    _check_size(out, f"the neighbors of {len(nodes)} nodes")
+    if by_weight:
+        out = split.reordered(indptr, out, [-out["weights"], out["ids"]])
+    elif what.sort == "id":
+        out = split.reordered(indptr, out, [out["ids"]])
+    if not what.want_weights:
+        out.pop("weights", None)
+    return {"indptr": indptr, **out}
+
+
+def node_features(sampling: Sampling, type_id: int, names: Sequence[str], nodes: Ids) -> Sections:
+    """Columns of nodes of one type, and which of them were found."""
+    _check_columns(sampling.space.schema.node_types[type_id], names)
+    head = store.ReadNodeFeaturesRequest(at=sampling.at(), type_id=type_id, names=names)
+    plan = split.owners(sampling.space, nodes) or [(0, None)]
+    asked = [(host, Frame(head, {"ids": split.taken(nodes, rows)})) for host, rows in plan]
+    replies = sampling.ask("read_node_features", asked)
+    return _merged_columns(len(nodes), [rows for _, rows in plan], replies)
+
+
+def edge_features(sampling: Sampling, type_id: int, names: Sequence[str], eids: Ids) -> Sections:
+    """Columns of edges of one type, by edge id."""
+    _check_columns(sampling.space.schema.edge_types[type_id], names)
+    space = sampling.space
+    head = store.ReadEdgeFeaturesRequest(at=sampling.at(), type_id=type_id, names=names)
+    plan: list[tuple[int, Ids | None]] = [(0, None)]
+    if len(space.hosts) > 1:
+        plan = [*split.by_host(space, (eids % space.schema.parts).astype(np.int32))] or plan
+    asked = [(host, Frame(head, {"eids": split.taken(eids, rows)})) for host, rows in plan]
+    replies = sampling.ask("read_edge_features", asked)
+    return _merged_columns(len(eids), [rows for _, rows in plan], replies)
+
+
+def scan_nodes(sampling: Sampling, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]) -> tuple[Sections, int]:
+    """A run of one part's nodes by id, and where the next one begins (-1: that was all)."""
+    owner = sampling.space.schema.node_types[type_id]
+    _check_columns(owner, names)
+    head = store.ReadNodesRequest(at=sampling.at(), type_id=type_id, part=part, cursor=cursor, limit=_rows(owner, names, limit, 12), names=names)
+    reply = _ask_part(sampling, "read_nodes", part, head)
+    return dict(reply.arrays), _next_cursor(reply)
+
+
+def scan_edges(sampling: Sampling, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]) -> tuple[Sections, int]:
+    """A run of one part's edges in out-adjacency order, its features fetched by edge id, and where the next one begins."""
+    owner = sampling.space.schema.edge_types[type_id]
+    _check_columns(owner, names)
+    head = store.ReadEdgesRequest(at=sampling.at(), type_id=type_id, part=part, cursor=cursor, limit=_rows(owner, names, limit, 28))
+    reply = _ask_part(sampling, "read_edges", part, head)
+    sections: Sections = dict(reply.arrays)
+    if names:
+        columns = edge_features(sampling, type_id, names, sections["eids"])
+        sections |= {name: array for name, array in columns.items() if name.startswith("f:")}
+    return sections, _next_cursor(reply)
+
+
+def _ask_part(sampling: Sampling, name: str, part: int, head: Message) -> Frame:
+    parts = sampling.space.schema.parts
+    if not 0 <= part < parts:
+        raise InvalidRequest(f"part {part}: space {sampling.space.name!r} has parts 0 to {parts - 1}")
+    return sampling.ask(name, [(int(sampling.space.host_of_part[part]), Frame(head))])[0]
+
+
+def _next_cursor(reply: Frame) -> int:
+    head: Any = reply.head
+    return int(head.next_cursor)
+
+
+def _merged_columns(count: int, rows: Sequence[Ids | None], replies: Sequence[Frame]) -> Sections:
+    """Columns of every host's rows in the order of the request; ragged ones by their row lengths."""
+    stems = sorted(name[: -len(".indptr")] for name in replies[0].arrays if name.endswith(".indptr"))
+    delimited = {f"{stem}.{half}" for stem in stems for half in ("indptr", "values")}
+    answers = list(zip(rows, (reply.arrays for reply in replies), strict=True))
+    out = split.merged(count, [(own, {name: a for name, a in arrays.items() if name not in delimited}) for own, arrays in answers])
+    for stem in stems:
+        values = f"{stem}.values"
+        out[f"{stem}.indptr"], merged = split.merged_ragged(count, [(own, a[f"{stem}.indptr"], {values: a[values]}) for own, a in answers])
+        out |= merged
+    _check_size(out, f"the features of {count} rows")
+    return out
+
+
+def _check_columns(owner: NodeType | EdgeType, names: Sequence[str]) -> None:
+    """Refuse names that the type has not; "weight" is every node's."""
+    for name in names:
+        if not (name == "weight" and isinstance(owner, NodeType)):
+            owner.feature(name)
+    if len(set(names)) < len(names):
+        raise InvalidRequest(f"features {list(names)}: a name is there twice")
+
+
+def _rows(owner: NodeType | EdgeType, names: Sequence[str], limit: int, fixed: int) -> int:
+    """How many rows one batch of a scan has: what was asked for, as far as a reply can hold it."""
+    if limit < 0:
+        raise InvalidRequest(f"limit {limit}: expected 0 (the server's choice) or more")
+    width = fixed + sum(_row_bytes(owner.feature(name)) for name in names if name != "weight")
+    return max(1, min(limit or _DEFAULT_ROWS, REPLY_BYTES // width))
+
+
+def _row_bytes(feature: Feature) -> int:
+    if feature.kind != "dense":
+        return _RAGGED_GUESS
+    return int(np.dtype(feature.dtype).itemsize * np.prod(feature.shape, dtype=np.int64))
+
+
+def _check_size(sections: dict[str, NDArray[Any]], what: str) -> None:
+    size = sum(array.nbytes for array in sections.values())
+    if size > REPLY_BYTES:
+        raise InvalidRequest(f"{what} have {size} bytes, one reply at most {REPLY_BYTES}; ask for fewer at a time")

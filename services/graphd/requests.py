@@ -1,0 +1,109 @@
+"""What a request says, in the words of the rooms: types and directions checked, arrays taken out of the frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from asterism_proto.arrays import Frame
+from asterism_proto.errors import InvalidRequest, NotFound
+from asterism_proto.schema import EdgeType, NodeType, Schema
+from asterism_proto.v1 import common_pb2 as pb
+from graphd import read, sample
+from graphd.sample import Ids, Types
+from graphd.totals import NODE
+
+
+def draw_of(element: int, schema: Schema, head: Any) -> sample.Global:
+    """A global draw; no type named means all."""
+    types = sorted(set(head.types))
+    of = schema.node_types if element == NODE else schema.edge_types
+    check_types("node" if element == NODE else "edge", schema, types)
+    return sample.Global(
+        element=element,
+        types=tuple(types or range(len(of))),
+        seed=head.seed,
+        count=head.count,
+        uniform=head.uniform,
+        distinct=head.distinct,
+    )
+
+
+def hop_of(schema: Schema, head: Any, edge_types: Sequence[int], count: int, hop: int) -> sample.Neighbors:
+    """How the neighbors of one hop are drawn."""
+    if count < 0:
+        raise InvalidRequest(f"count {count}: expected 0 or more neighbors per node")
+    return sample.Neighbors(
+        edge_types=edge_types_of(schema, edge_types),
+        count=count,
+        replace=head.replace,
+        uniform=head.uniform,
+        direction=direction_of(schema, head.direction),
+        seed=head.seed,
+        hop=hop,
+        want_weights=head.want_weights,
+        want_edge_ids=head.want_edge_ids,
+    )
+
+
+def edge_types_of(schema: Schema, types: Sequence[int]) -> tuple[int, ...]:
+    """Edge types as asked for, each once."""
+    if not types:
+        raise InvalidRequest("no edge type was named; say which to follow")
+    check_types("edge", schema, types)
+    return tuple(dict.fromkeys(types))
+
+
+def direction_of(schema: Schema, direction: int) -> pb.Direction:
+    """OUT or IN, the latter where the space keeps in-copies."""
+    if direction in (pb.DIRECTION_UNSPECIFIED, pb.OUT):
+        return pb.OUT
+    if direction != pb.IN:
+        raise InvalidRequest(f"direction {direction}: expected OUT or IN")
+    if not schema.has_in:
+        raise InvalidRequest("direction in: the space keeps out-edges only; make it with direction: both")
+    return pb.IN
+
+
+def check_types(word: str, schema: Schema, types: Sequence[int]) -> None:
+    """NotFound for a type id that the schema has not."""
+    known: Sequence[NodeType | EdgeType] = schema.node_types if word == "node" else schema.edge_types
+    for type_id in types:
+        if type_id >= len(known):
+            names = ", ".join(f"{i} ({t.name})" for i, t in enumerate(known)) or "none"
+            raise NotFound(f"no {word} type {type_id}; there are {names}")
+
+
+def starts_of(request: Frame, schema: Schema) -> tuple[Ids, Types | None]:
+    """A request's nodes, and their types where each has its own."""
+    head: Any = request.head
+    nodes = request.array("nodes", "int64")
+    if head.node_type >= 0:
+        check_types("node", schema, [head.node_type])
+        return nodes, None
+    types = request.optional("types", "int32")
+    if types is None:
+        if schema.ids != "global":
+            raise InvalidRequest("node type -1: the section types must then say each node's, for ids of this space are per type")
+        return nodes, None
+    if len(types) != len(nodes):
+        raise InvalidRequest(f"types has {len(types)} entries for {len(nodes)} nodes")
+    if types.size and (types.min() < -1 or types.max() >= len(schema.node_types)):
+        at = int(np.argmax((types < -1) | (types >= len(schema.node_types))))
+        raise InvalidRequest(f"types[{at}] = {types[at]}: there are node types 0 to {len(schema.node_types) - 1}")
+    return nodes, types
+
+
+def adjacent_of(schema: Schema, head: Any) -> read.Adjacent:
+    """Which neighbors are read."""
+    if head.sort not in ("", "id", "weight"):
+        raise InvalidRequest(f"sort {head.sort!r}: expected nothing, id or weight")
+    return read.Adjacent(
+        edge_types=edge_types_of(schema, head.edge_types),
+        direction=direction_of(schema, head.direction),
+        want_weights=head.want_weights,
+        want_edge_ids=head.want_edge_ids,
+        sort=head.sort,
+    )

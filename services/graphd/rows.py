@@ -1,0 +1,92 @@
+"""What a write may contain: the sections of each kind, checked against the schema. Every refusal shows the value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_proto.arrays import Frame
+from asterism_proto.errors import InvalidRequest, NotFound
+from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
+from asterism_proto.v1 import storaged_pb2 as store
+
+Sections = dict[str, NDArray[Any]]
+
+_IDS: dict[int, tuple[str, ...]] = {
+    store.NODES: ("ids",),
+    store.OUT_EDGES: ("src", "dst"),
+    store.NODE_DELETES: ("ids",),
+    store.OUT_EDGE_DELETES: ("src", "dst", "eid"),
+}
+"""The id sections of each kind that a client may write."""
+
+
+def owner_of(schema: Schema, kind: int, type_id: int) -> NodeType | EdgeType:
+    """The type that a write is of; InvalidRequest for a kind that clients do not write, NotFound for an unknown type."""
+    if kind not in _IDS:
+        words = ", ".join(store.BlockKind.Name(word) for word in _IDS)
+        raise InvalidRequest(f"kind {kind}: a client writes {words}")
+    types: tuple[NodeType | EdgeType, ...] = schema.node_types if kind in (store.NODES, store.NODE_DELETES) else schema.edge_types
+    if type_id >= len(types):
+        raise NotFound(f"type {type_id}: the space has types 0 to {len(types) - 1}: {', '.join(t.name for t in types)}")
+    return types[type_id]
+
+
+def checked(schema: Schema, kind: int, type_id: int, frame: Frame) -> int:
+    """The number of rows of a write whose sections are complete and right."""
+    owner = owner_of(schema, kind, type_id)
+    rows = -1
+    for name in _IDS[kind]:
+        ids = frame.array(name, "int64")
+        rows = len(ids) if rows < 0 else rows
+        _same_length(name, ids, rows)
+        least = -1 if name == "eid" else 0
+        if rows and ids.min() < least:
+            at = int(np.argmax(ids < least))
+            raise InvalidRequest(f"{name}[{at}] = {ids[at]}: expected {least} or more")
+    known = set(_IDS[kind])
+    if kind in (store.NODES, store.OUT_EDGES):
+        weight = frame.optional("weight", "float32")
+        if weight is not None:
+            _check_weight(owner, weight, rows)
+        known.add("weight")
+        for feature in owner.features:
+            known |= _check_feature(feature, frame, rows)
+    for name in frame.arrays:
+        if name not in known:
+            raise InvalidRequest(f"section {name!r}: a write of {owner.name!r} has {', '.join(sorted(known))}")
+    return rows
+
+
+def _check_weight(owner: NodeType | EdgeType, weight: NDArray[np.float32], rows: int) -> None:
+    if not owner.weighted:
+        raise InvalidRequest(f"{owner.name!r} was declared without weights; leave them out")
+    _same_length("weight", weight, rows)
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if bad.size:
+        raise InvalidRequest(f"weight[{bad[0]}] = {weight[bad[0]]}: a weight is finite and not negative")
+
+
+def _check_feature(feature: Feature, frame: Frame, rows: int) -> set[str]:
+    """The sections of one feature, if the write has it; InvalidRequest where they are wrong."""
+    stem = f"f:{feature.name}"
+    if feature.kind == "dense":
+        if stem in frame.arrays:
+            values = frame.array(stem, feature.dtype, 1 + len(feature.shape))
+            if values.shape != (rows, *feature.shape):
+                raise InvalidRequest(f"feature {feature.name!r}: shape {list(values.shape)}; expected {[rows, *feature.shape]}")
+        return {stem}
+    names = {f"{stem}.indptr", f"{stem}.values"}
+    if names & set(frame.arrays):
+        indptr = frame.array(f"{stem}.indptr", "int64")
+        values = frame.array(f"{stem}.values", "uint8" if feature.kind == "bytes" else feature.dtype)
+        if len(indptr) != rows + 1 or indptr[0] != 0 or indptr[-1] != len(values) or bool((np.diff(indptr) < 0).any()):
+            raise InvalidRequest(f"feature {feature.name!r}: indptr must be int64[{rows + 1}] and rise from 0 to {len(values)}")
+    return names
+
+
+def _same_length(name: str, array: NDArray[Any], rows: int) -> None:
+    if len(array) != rows:
+        raise InvalidRequest(f"{name} has {len(array)} entries for {rows} rows")

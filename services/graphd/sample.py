@@ -1,0 +1,229 @@
+"""Sampling: global draws of nodes and edges, neighbors, fanouts. Each is a pure function of (version, request, seed)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_proto.arrays import Frame
+from asterism_proto.errors import Internal, InvalidRequest, NotFound
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as store
+from daemonkit.calls import Call
+from graphd import split
+from graphd.distinct import FirstSeen, race_winners
+from graphd.fanout import Fanout
+from graphd.route import Space, Version
+from graphd.totals import EDGE, NODE
+from graphkit import rng
+from graphkit.split import Shares, choose, group
+
+Ids = NDArray[np.int64]
+Types = NDArray[np.int32]
+Sections = dict[str, NDArray[Any]]
+
+REPLY_BYTES = 60 << 20
+"""Of one reply's arrays, so that it fits into a message of 64 MiB."""
+_ROW_BYTES = {NODE: 12, EDGE: 32}
+_WORD = {NODE: "node", EDGE: "edge"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """One request's surroundings: what it draws from, whom it asks, how long it may take."""
+
+    space: Space
+    version: Version
+    fanout: Fanout
+    call: Call
+
+    def at(self) -> store.At:
+        """The version, as a storaged is told."""
+        return store.At(space_id=self.space.space_id, version=self.version.version, digest=self.version.digest)
+
+    def ask(self, name: str, requests: Sequence[tuple[int, Frame]]) -> list[Frame]:
+        """The hosts' replies, in the order of the requests."""
+        return self.fanout.ask(name, self.space, requests, self.call)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Global:
+    """A draw of nodes or edges from all parts."""
+
+    element: int
+    """totals.NODE or totals.EDGE."""
+    types: tuple[int, ...]
+    seed: int
+    count: int
+    uniform: bool
+    distinct: bool
+
+    @property
+    def identity(self) -> str:
+        """The section that tells rows of a type apart."""
+        return "ids" if self.element == NODE else "eids"
+
+    @property
+    def method(self) -> str:
+        """What storageds are asked."""
+        return "draw_nodes" if self.element == NODE else "draw_edges"
+
+
+def draw(sampling: Sampling, what: Global) -> Sections:
+    """``what.count`` rows, with or without replacement, in the order of the draws."""
+    most = REPLY_BYTES // _ROW_BYTES[what.element]
+    if not 0 <= what.count <= most:
+        raise InvalidRequest(f"count {what.count}: expected 0 to {most} in one call")
+    shares = sampling.version.totals.shares(what.element, what.types, uniform=what.uniform)
+    if not shares.total > 0:
+        raise NotFound(_nothing(sampling, what))
+    return _draw_distinct(sampling, what, shares) if what.distinct else _draw_block(sampling, what, shares, 0, what.count)
+
+
+def _nothing(sampling: Sampling, what: Global) -> str:
+    schema, totals = sampling.space.schema, sampling.version.totals
+    of = schema.node_types if what.element == NODE else schema.edge_types
+    names = ", ".join(repr(of[type_id].name) for type_id in what.types) or f"no {_WORD[what.element]} type"
+    rows = totals.available(what.element, what.types, uniform=True)
+    where = f"version {sampling.version.version} of space {sampling.space.name!r}"
+    if rows:
+        return f"nothing to draw from {names}: all {rows} weights in {where} are zero; draw uniformly"
+    return f"nothing to draw from {names}: {where} has no such {_WORD[what.element]}"
+
+
+def _draw_block(sampling: Sampling, what: Global, shares: Shares, start: int, count: int) -> Sections:
+    """The draws start .. start + count - 1 of the stream."""
+    space = sampling.space
+    key = rng.key_of(what.seed, rng.PART, what.element)
+    hosts = np.unique(space.host_of_part[shares.parts[shares.measure > 0]])
+    if len(hosts) > 1 and count:
+        order, offsets = group(space.host_of_part[shares.parts[choose(key, start, count, shares)]], len(space.hosts))
+        rows = [order[offsets[host] : offsets[host + 1]] for host in hosts]
+    else:
+        rows = [np.arange(count, dtype=np.int64)] if len(hosts) == 1 else [np.zeros(0, np.int64)] * len(hosts)
+    asked = [(int(host), Frame(_global_head(sampling, what, int(host), start, count))) for host in hosts]
+    replies = sampling.ask(what.method, asked)
+    for (host, _), reply, own in zip(asked, replies, rows, strict=True):
+        if len(reply.arrays["types"]) != len(own):
+            raise Internal(f"storaged {space.hosts[host]} gave {len(reply.arrays['types'])} draws of {len(own)} that are its own")
+    if len(replies) == 1:
+        return dict(replies[0].arrays)
+    return split.merged(count, [(own, reply.arrays) for own, reply in zip(rows, replies, strict=True)])
+
+
+def _global_head(sampling: Sampling, what: Global, host: int, start: int, count: int, *, race: bool = False) -> Any:
+    kind = store.DrawNodesRequest if what.element == NODE else store.DrawEdgesRequest
+    return kind(
+        at=sampling.at(),
+        types=what.types,
+        parts=sampling.space.parts_of(host),
+        seed=what.seed,
+        start=start,
+        count=count,
+        uniform=what.uniform,
+        race=race,
+    )
+
+
+def _draw_distinct(sampling: Sampling, what: Global, shares: Shares) -> Sections:
+    """The first distinct draws of the stream, then a race over the rest."""
+    available = sampling.version.totals.available(what.element, what.types, uniform=what.uniform)
+    if what.count > available:
+        how = "uniformly" if what.uniform else "by weight"
+        raise InvalidRequest(f"{what.count} different {_WORD[what.element]}s were asked for; {available} can be drawn {how}")
+    seen, start = FirstSeen(what.identity), 0
+    while not start or (len(seen) < what.count and not seen.given_up):
+        block = min(max(2 * (what.count - len(seen)), 64), REPLY_BYTES // _ROW_BYTES[what.element])
+        seen.add(_draw_block(sampling, what, shares, start, block))
+        start += block
+    found = seen.first(what.count)
+    missing = what.count - len(found["types"])
+    if not missing:
+        return found
+    taken: Sections = {"taken": found[what.identity], "taken_types": found["types"]}
+    hosts = np.unique(sampling.space.host_of_part[shares.parts[shares.measure > 0]])
+    asked = [(int(host), Frame(_global_head(sampling, what, int(host), 0, missing, race=True), taken)) for host in hosts]
+    won = race_winners([reply.arrays for reply in sampling.ask(what.method, asked)], what.identity, missing)
+    return {name: np.concatenate([array, won[name]]) for name, array in found.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbors:
+    """How neighbors are drawn."""
+
+    edge_types: tuple[int, ...]
+    count: int
+    replace: bool
+    uniform: bool
+    direction: pb.Direction
+    seed: int
+    hop: int
+    want_weights: bool
+    want_edge_ids: bool
+
+
+def neighbors(sampling: Sampling, how: Neighbors, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+    """``how.count`` neighbors of each node: sections [m, count], as DrawNeighborsReply has them."""
+    width = 8 + 4 * (len(how.edge_types) > 1) + 4 * how.want_weights + 8 * how.want_edge_ids
+    if how.count * len(nodes) * width > REPLY_BYTES:
+        most = REPLY_BYTES // (width * max(how.count, 1))
+        raise InvalidRequest(f"{how.count} neighbors of {len(nodes)} nodes do not fit into one reply; ask for {most} nodes at a time")
+    head = store.DrawNeighborsRequest(
+        at=sampling.at(),
+        edge_types=how.edge_types,
+        node_type=node_type,
+        count=how.count,
+        replace=how.replace,
+        uniform=how.uniform,
+        direction=how.direction,
+        seed=how.seed,
+        hop=how.hop,
+        want_weights=how.want_weights,
+        want_edge_ids=how.want_edge_ids,
+    )
+    plan = split.owners(sampling.space, nodes)
+    if not plan:  # no node, so nobody owns one: somebody still knows the shapes
+        plan = [(0, None)]
+    positions = np.arange(len(nodes), dtype=np.int64)
+    asked = []
+    for host, rows in plan:
+        sections: Sections = {"ids": split.taken(nodes, rows), "positions": split.taken(positions, rows)}
+        if types is not None:
+            sections["types"] = split.taken(types, rows)
+        asked.append((host, Frame(head, sections)))
+    replies = sampling.ask("draw_neighbors", asked)
+    return split.merged(len(nodes), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)])
+
+
+def fanout(sampling: Sampling, hops: Sequence[Neighbors], nodes: Ids, node_type: int, types: Types | None) -> Sections:
+    """Hop after hop, each from the flat answer of the one before; sections ``name.hop``."""
+    out: Sections = {}
+    for h, hop in enumerate(hops):
+        drawn = neighbors(sampling, hop, nodes, node_type, types)
+        for name, array in drawn.items():
+            out[f"{name}.{h}"] = array.reshape(-1)
+        nodes = out[f"ids.{h}"]
+        node_type, types = far_types(sampling.space, hop, out.get(f"types.{h}"))
+    _check_size(out)
+    return out
+
+
+def far_types(space: Space, hop: Neighbors, edge_types: Types | None) -> tuple[int, Types | None]:
+    """The node type of a hop's neighbors: one for all (or -1), and the type of each where they differ."""
+    schema = space.schema
+    ends = [schema.node_type_id(edge.dst_type if hop.direction == pb.OUT else edge.src_type) for edge in schema.edge_types]
+    reached = {ends[edge_type] for edge_type in hop.edge_types}
+    if len(reached) == 1 or edge_types is None:
+        return reached.pop(), None
+    # One entry more: edge type -1, "none", is the last one and leads nowhere.
+    return -1, np.array([*ends, -1], np.int32)[edge_types]
+
+
+def _check_size(sections: Mapping[str, NDArray[Any]]) -> None:
+    total = sum(array.nbytes for array in sections.values())
+    if total > REPLY_BYTES:
+        raise InvalidRequest(f"the fanout has {total} bytes, one reply at most {REPLY_BYTES}; start from fewer nodes at a time")

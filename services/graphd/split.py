@@ -1,0 +1,91 @@
+"""Splits and merges: rows of a request to the hosts that own them, and their answers back into the request's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphd.route import Space
+from graphkit import split
+
+Arrays = Mapping[str, NDArray[Any]]
+Ids = NDArray[np.int64]
+
+
+def by_host(space: Space, parts: NDArray[np.int32]) -> list[tuple[int, Ids]]:
+    """The rows of a request that each host answers for, in the order of the request; hosts without rows are left out."""
+    order, offsets = split.group(space.host_of_part[parts], len(space.hosts))
+    return [(host, order[offsets[host] : offsets[host + 1]]) for host in range(len(space.hosts)) if offsets[host] < offsets[host + 1]]
+
+
+def owners(space: Space, ids: Ids) -> list[tuple[int, Ids | None]]:
+    """The rows of node ids that each host answers for; None is every row in order, where one host has all parts."""
+    if len(space.hosts) == 1:
+        return [(0, None)]
+    return list(by_host(space, split.part_of(ids, space.schema.parts, space.schema.placement)))
+
+
+def taken(array: NDArray[Any], rows: Ids | None) -> NDArray[Any]:
+    """``array[rows]``, or itself for every row."""
+    return array if rows is None else array[rows]
+
+
+def merged(count: int, answers: Sequence[tuple[Ids | None, Arrays]]) -> dict[str, NDArray[Any]]:
+    """Sections of ``count`` rows, out of those of each host's rows."""
+    if len(answers) == 1 and answers[0][0] is None:
+        return dict(answers[0][1])
+    out: dict[str, NDArray[Any]] = {}
+    for rows, arrays in answers:
+        for name, array in arrays.items():
+            if name not in out:
+                out[name] = np.zeros((count, *array.shape[1:]), array.dtype)
+            out[name][slice(None) if rows is None else rows] = array
+    return out
+
+
+def merged_ragged(count: int, answers: Sequence[tuple[Ids | None, Ids, Arrays]]) -> tuple[Ids, dict[str, NDArray[Any]]]:
+    """One ragged set of ``count`` rows, out of each host's rows: (rows, their indptr, the sections that it delimits)."""
+    if len(answers) == 1 and answers[0][0] is None:
+        return answers[0][1], dict(answers[0][2])
+    lengths = np.zeros(count, np.int64)
+    for rows, indptr, _ in answers:
+        lengths[slice(None) if rows is None else rows] = np.diff(indptr)
+    indptr_out = indptr_of(lengths)
+    out: dict[str, NDArray[Any]] = {}
+    for rows, indptr, arrays in answers:
+        starts = taken(indptr_out[:-1], rows)
+        at = spread(starts, indptr)
+        for name, array in arrays.items():
+            if name not in out:
+                out[name] = np.zeros((int(indptr_out[-1]), *array.shape[1:]), array.dtype)
+            out[name][at] = array
+    return indptr_out, out
+
+
+def indptr_of(lengths: Ids) -> Ids:
+    """int64[n + 1]: where each row begins, and where the last one ends."""
+    indptr = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    return indptr
+
+
+def spread(starts: Ids, indptr: Ids) -> Ids:
+    """Positions ``starts[i] + 0, 1, ..`` of every row i, for rows as long as ``indptr`` says."""
+    lengths = np.diff(indptr)
+    return np.asarray(np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1], dtype=np.int64))
+
+
+def gathered(indptr: Ids, values: NDArray[Any], rows: Ids) -> tuple[Ids, NDArray[Any]]:
+    """The given rows of a ragged column, in that order."""
+    picked = indptr_of(np.diff(indptr)[rows])
+    return picked, values[spread(indptr[:-1][rows], picked)]
+
+
+def reordered(indptr: Ids, arrays: Arrays, keys: Iterable[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Each row's entries sorted by ``keys``, the most important one first; the sort is stable."""
+    rows = np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
+    order = np.lexsort([*reversed(list(keys)), rows])
+    return {name: array[order] for name, array in arrays.items()}

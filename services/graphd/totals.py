@@ -1,0 +1,59 @@
+"""Totals: how much of each type every part holds in one version, and the shares of global draws made from that."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from graphkit import split
+
+NODE, EDGE = 1, 2
+_KEPT = 256
+"""Shares of so many different requests are kept per version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """What one part holds of one type."""
+
+    count: int
+    """Live rows: the measure of uniform draws."""
+    positive: int
+    """Rows of positive weight: how many weighted draws can tell apart."""
+    weight: float
+    """The sum of their weights: the measure of weighted draws."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Totals:
+    """All totals of one version; shares are made when first asked for."""
+
+    parts: int
+    by_share: Mapping[tuple[int, int, int], Total]
+    """(element, type, part) -> total."""
+    _shares: dict[tuple[int, tuple[int, ...], bool], split.Shares] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def shares(self, element: int, types: Sequence[int], *, uniform: bool) -> split.Shares:
+        """The shares of every (type, part) in draws from ``types``, by live rows or by weight."""
+        wanted = (element, tuple(sorted(set(types))), uniform)
+        made = self._shares.get(wanted)
+        if made is None:
+            measure = {
+                (type_id, part): float(total.count) if uniform else total.weight
+                for (of, type_id, part), total in self.by_share.items()
+                if of == element and type_id in wanted[1]
+            }
+            made = split.shares(wanted[1], measure, self.parts)
+            with self._lock:
+                while len(self._shares) >= _KEPT:
+                    self._shares.pop(next(iter(self._shares)))
+                self._shares[wanted] = made
+        return made
+
+    def available(self, element: int, types: Sequence[int], *, uniform: bool) -> int:
+        """How many different rows a draw from ``types`` can give."""
+        return sum(
+            total.count if uniform else total.positive for (of, type_id, _), total in self.by_share.items() if of == element and type_id in types
+        )

@@ -1,0 +1,167 @@
+"""Writing: a chunk's rows to the parts that own them, as blocks; durable everywhere once it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_proto.arrays import Frame
+from asterism_proto.schema import EdgeType
+from asterism_proto.v1 import storaged_pb2 as store
+from daemonkit.calls import Call
+from graphd import split
+from graphd.fanout import Fanout
+from graphd.route import Space
+from graphkit.split import group, part_of
+
+Ids = NDArray[np.int64]
+Sections = dict[str, NDArray[Any]]
+
+MESSAGE_BYTES = 40 << 20
+"""Of the arrays of one WriteBlocks; larger runs of parts go in several."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """One write's surroundings."""
+
+    space: Space
+    fanout: Fanout
+    call: Call
+    load_id: int
+    chunk: int
+
+    def ids_part(self, ids: Ids) -> NDArray[np.int32]:
+        """The part of each node id."""
+        return part_of(ids, self.space.schema.parts, self.space.schema.placement)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """Rows of one kind and type, and the part of each."""
+
+    kind: store.BlockKind
+    type_id: int
+    parts: NDArray[np.int32]
+    sections: Sections
+
+
+def nodes(writing: Writing, type_id: int, sections: Sections) -> None:
+    """Nodes, with weights and features, at the parts of their ids."""
+    parts = writing.ids_part(sections["ids"])
+    _send(writing, [Blocks(kind=store.NODES, type_id=type_id, parts=parts, sections=sections)])
+
+
+def edges(writing: Writing, type_id: int, base: int, sections: Sections) -> None:
+    """Edges: the truth at their sources' parts, in-copies at their destinations', features at those of their edge ids.
+
+    Edge ids are ``base`` + row. Where the type says so, ends that do not exist are made.
+    """
+    schema = writing.space.schema
+    edge_type = schema.edge_types[type_id]
+    eid = base + np.arange(len(sections["src"]), dtype=np.int64)
+    near: Sections = {"src": sections["src"], "dst": sections["dst"], "eid": eid}
+    if "weight" in sections:
+        near["weight"] = sections["weight"]
+    blocks = [Blocks(kind=store.OUT_EDGES, type_id=type_id, parts=writing.ids_part(near["src"]), sections=near)]
+    if schema.has_in:
+        blocks.append(Blocks(kind=store.IN_EDGES, type_id=type_id, parts=writing.ids_part(near["dst"]), sections=near))
+    features = {name: array for name, array in sections.items() if name.startswith("f:")}
+    if features:
+        at = (eid % schema.parts).astype(np.int32)
+        blocks.append(Blocks(kind=store.EDGE_FEATURES, type_id=type_id, parts=at, sections={"eid": eid, **features}))
+    if edge_type.missing == "create":
+        blocks += _missing_ends(writing, edge_type, sections)
+    _send(writing, blocks)
+
+
+def delete_nodes(writing: Writing, type_id: int, sections: Sections) -> None:
+    """Tombstones of nodes, at every part: edges to them may be anywhere."""
+    count, parts = len(sections["ids"]), writing.space.schema.parts
+    every = np.repeat(np.arange(parts, dtype=np.int32), count)
+    _send(writing, [Blocks(kind=store.NODE_DELETES, type_id=type_id, parts=every, sections={"ids": np.tile(sections["ids"], parts)})])
+
+
+def delete_edges(writing: Writing, type_id: int, sections: Sections) -> None:
+    """Tombstones of edges, at the parts of both ends where in-copies are kept."""
+    blocks = [Blocks(kind=store.OUT_EDGE_DELETES, type_id=type_id, parts=writing.ids_part(sections["src"]), sections=sections)]
+    if writing.space.schema.has_in:
+        blocks.append(Blocks(kind=store.IN_EDGE_DELETES, type_id=type_id, parts=writing.ids_part(sections["dst"]), sections=sections))
+    _send(writing, blocks)
+
+
+def exists(writing: Writing, type_id: int, ids: Ids) -> NDArray[np.uint8]:
+    """uint8[n]: which ids are nodes, committed or written by this load."""
+    head = store.ExistsRequest(space_id=writing.space.space_id, type_id=type_id, load_id=writing.load_id)
+    plan = split.owners(writing.space, ids)
+    asked = [(host, Frame(head, {"ids": split.taken(ids, rows)})) for host, rows in plan]
+    replies = writing.fanout.ask("exists", writing.space, asked, writing.call)
+    answers = [(rows, {"exists": reply.array("exists", "uint8")}) for (_, rows), reply in zip(plan, replies, strict=True)]
+    return split.merged(len(ids), answers).get("exists", np.zeros(len(ids), np.uint8))
+
+
+def _missing_ends(writing: Writing, edge_type: EdgeType, sections: Sections) -> Iterator[Blocks]:
+    """Node blocks for ends that are not there yet: with weight 1, and features as if left out."""
+    schema = writing.space.schema
+    ends: dict[int, list[Ids]] = {}
+    for name, end in (("src", edge_type.src_type), ("dst", edge_type.dst_type)):
+        ends.setdefault(schema.node_type_id(end), []).append(sections[name])
+    for type_id, ids in ends.items():
+        unique = np.unique(np.concatenate(ids))
+        new = unique[exists(writing, type_id, unique) == 0]
+        if new.size:
+            yield Blocks(kind=store.NODES, type_id=type_id, parts=writing.ids_part(new), sections={"ids": new})
+
+
+def _send(writing: Writing, blocks: Sequence[Blocks]) -> None:
+    """Send every host its blocks, all at the same time, and wait until all are durable."""
+    requests = [request for block in blocks for request in _requests(writing, block)]
+    writing.fanout.ask("write_blocks", writing.space, requests, writing.call)
+
+
+def _requests(writing: Writing, block: Blocks) -> Iterator[tuple[int, Frame]]:
+    """The WriteBlocks of one kind: per host, runs of its parts that fit into a message."""
+    space = writing.space
+    order, offsets = group(block.parts, space.schema.parts)
+    row_bytes = sum(array.nbytes for array in block.sections.values()) / max(len(block.parts), 1)
+    for host in range(len(space.hosts)):
+        run: list[int] = []
+        size = 0
+        for part in space.parts_of(host):
+            rows = int(offsets[part + 1] - offsets[part])
+            if not rows:
+                continue
+            if run and (size + rows) * row_bytes > MESSAGE_BYTES:
+                yield host, _frame(writing, block, run, order, offsets)
+                run, size = [], 0
+            run.append(part)
+            size += rows
+        if run:
+            yield host, _frame(writing, block, run, order, offsets)
+
+
+def _frame(writing: Writing, block: Blocks, parts: list[int], order: Ids, offsets: Ids) -> Frame:
+    head = store.WriteBlocksRequest(
+        space_id=writing.space.space_id, load_id=writing.load_id, chunk=writing.chunk, kind=block.kind, type_id=block.type_id, parts=parts
+    )
+    rows = np.concatenate([order[offsets[part] : offsets[part + 1]] for part in parts])
+    lengths = np.array([offsets[part + 1] - offsets[part] for part in parts], np.int64)
+    return Frame(head, {"offsets": split.indptr_of(lengths), **_picked(block.sections, rows)})
+
+
+def _picked(sections: Mapping[str, NDArray[Any]], rows: Ids) -> Sections:
+    """The given rows of every section; a ragged feature's indptr counts from the first of them."""
+    out: Sections = {}
+    for name, array in sections.items():
+        if name.endswith(".values") and f"{name[:-7]}.indptr" in sections:
+            continue
+        if name.endswith(".indptr") and f"{name[:-7]}.values" in sections:
+            values = f"{name[:-7]}.values"
+            out[name], out[values] = split.gathered(array, sections[values], rows)
+        else:
+            out[name] = array[rows]
+    return out
