@@ -1,0 +1,184 @@
+"""Beats: a daemon's two threads towards metad.
+
+The liveness beat says every second what is held and running. The poll parks at metad until the catalog changes and
+brings back the whole desired state, so that a task starts, and a version is served, as soon as metad knows of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from asterism_proto.errors import AsterismError, Stale
+from asterism_proto.methods import BEATS
+from asterism_proto.v1 import metad_pb2 as pb
+from daemonkit.calls import Transport
+from daemonkit.identity import Identity
+
+logger = logging.getLogger(__name__)
+
+BEAT_TIMEOUT_S = 5.0
+POLL_SLACK_S = 5.0
+"""What a poll's deadline grants beyond the time that it may park."""
+MAX_BACKOFF_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a beat says."""
+
+    tasks: Sequence[pb.TaskReport] = ()
+    held: Sequence[pb.HeldVersion] = ()
+    free_bytes: int = 0
+
+
+class Beats:
+    """The conversation of one daemon with metad.
+
+    Parameters
+    ----------
+    metad : Transport
+        Carries calls to metad.
+    role : int
+        ``STORAGED`` or ``GRAPHD``.
+    identity : Identity
+        Who speaks. A larger incarnation of the same uuid ends this one's conversation.
+    address, http_address : str
+        Where others reach it.
+    on_poll : callable
+        Takes the desired state, each time it changed; called from one thread.
+    report : callable
+        Gives what the next beat says; called from one thread.
+    interval_s, poll_wait_s : float
+        Seconds between beats, and that a poll may park.
+    """
+
+    def __init__(
+        self,
+        *,
+        metad: Transport,
+        role: pb.Role,
+        identity: Identity,
+        address: str,
+        http_address: str,
+        on_poll: Callable[[pb.PollReply], None],
+        report: Callable[[], Report],
+        interval_s: float,
+        poll_wait_s: float,
+    ) -> None:
+        self._metad, self._role, self._identity = metad, role, identity
+        self.address, self.http_address = address, http_address
+        self._on_poll, self._report = on_poll, report
+        self._interval_s, self._poll_wait_s = interval_s, poll_wait_s
+        self._stopping = threading.Event()
+        self._due = threading.Event()
+        self._registered = threading.Event()
+        self._lease_end = 0.0
+        self._revision = 0
+        self._threads = [threading.Thread(target=run, name=name, daemon=True) for name, run in (("beat", self._beat), ("poll", self._poll))]
+
+    def start(self) -> None:
+        """Begin to beat and poll."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End both, without waiting for a parked poll."""
+        self._stopping.set()
+        self._due.set()
+        self._registered.set()
+        if self._threads[0].is_alive():
+            self._threads[0].join(BEAT_TIMEOUT_S)
+
+    def poke(self) -> None:
+        """Beat now: there is something to report."""
+        self._due.set()
+
+    def lease_left(self) -> float:
+        """Seconds until metad may count this daemon as gone, by this host's own monotonic clock."""
+        return self._lease_end - time.monotonic()
+
+    def heard(self) -> bool:
+        """Whether a desired state was taken over at least once."""
+        return self._revision > 0
+
+    def _beat(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            self._due.clear()
+            sent = time.monotonic()
+            try:
+                said = self._report()
+                reply = cast(
+                    pb.BeatReply,
+                    self._metad.call(
+                        BEATS["beat"],
+                        pb.BeatRequest(
+                            role=self._role,
+                            uuid=self._identity.uuid,
+                            incarnation=self._identity.incarnation,
+                            address=self.address,
+                            http_address=self.http_address,
+                            tasks=said.tasks,
+                            held=said.held,
+                            free_bytes=said.free_bytes,
+                        ),
+                        BEAT_TIMEOUT_S,
+                    ),
+                )
+                # Counted from before the beat was sent: metad counts from when it came, so ours ends first.
+                self._lease_end = sent + reply.lease_s
+                self._registered.set()
+                failures = 0
+            except Stale as error:
+                logger.error("daemon_fenced", extra={"cause": error.message})
+                self._stopping.set()
+                return
+            except AsterismError as error:
+                failures += 1
+                self._log_failure("beat_failed", failures, error)
+            except Exception:
+                failures += 1
+                logger.exception("beat_crashed")
+            self._due.wait(self._interval_s if not failures else _backoff_s(failures))
+
+    def _poll(self) -> None:
+        failures = 0
+        self._registered.wait()
+        while not self._stopping.is_set():
+            request = pb.PollRequest(
+                role=self._role,
+                uuid=self._identity.uuid,
+                incarnation=self._identity.incarnation,
+                known_revision=self._revision,
+                wait_s=self._poll_wait_s,
+            )
+            try:
+                reply = cast(pb.PollReply, self._metad.call(BEATS["poll"], request, self._poll_wait_s + POLL_SLACK_S))
+                if self._stopping.is_set():
+                    return
+                if reply.revision != self._revision:
+                    self._on_poll(reply)
+                    self._revision = reply.revision
+                failures = 0
+            except AsterismError as error:
+                failures += 1
+                self._log_failure("poll_failed", failures, error)
+            except Exception:
+                failures += 1
+                logger.exception("poll_crashed")
+            if failures:
+                self._stopping.wait(_backoff_s(failures))
+
+    def _log_failure(self, event: str, failures: int, error: AsterismError) -> None:
+        if not self._stopping.is_set() and failures in (1, 10, 100):
+            logger.warning(event, extra={"failures": failures, "cause": error.message})
+
+
+def _backoff_s(failures: int) -> float:
+    return min(MAX_BACKOFF_S, 0.1 * 2.0 ** min(failures, 8)) * random.uniform(0.5, 1.0)

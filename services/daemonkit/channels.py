@@ -1,0 +1,108 @@
+"""Calls to other daemons over gRPC: a lazy channel per process, errors in our own classes."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import grpc
+
+from asterism_proto.errors import REASON_KEY, AsterismError, Unavailable, from_status
+from asterism_proto.methods import Method
+from daemonkit.calls import Content, Pending
+
+MAX_MESSAGE = 64 << 20
+"""Bytes of one message, both ways."""
+OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.max_send_message_length", MAX_MESSAGE),
+    ("grpc.max_receive_message_length", MAX_MESSAGE),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+)
+"""Keepalive matches what `daemonkit.server` permits."""
+
+
+def translated(error: grpc.RpcError, address: str) -> AsterismError:
+    """gRPC's error as ours, by the class named in its trailing metadata, else by its code."""
+    code: grpc.StatusCode = error.code()
+    trailing: Iterable[Any] = error.trailing_metadata() or ()
+    reason = next((str(value) for key, value in trailing if key == REASON_KEY), None)
+    text = str(error.details() or "")
+    if reason is None and code is grpc.StatusCode.UNAVAILABLE:
+        return Unavailable(f"{address} does not answer ({text}); is it running?")
+    if reason is None and code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        text = f"{address} did not answer in time"
+    return from_status(code.name, text, reason)
+
+
+class _Remote:
+    """A call under way over gRPC."""
+
+    def __init__(self, method: Method, future: Any, address: str) -> None:
+        self._method, self._future, self._address = method, future, address
+
+    def result(self) -> Content:
+        try:
+            return self._method.unpack_reply(self._future.result())
+        except grpc.RpcError as error:
+            raise translated(error, self._address) from error
+        except grpc.FutureCancelledError as error:
+            raise Unavailable(f"the call to {self._address} was cancelled") from error
+
+
+class RemoteTransport:
+    """Calls to one daemon.
+
+    Parameters
+    ----------
+    address : str
+        host:port.
+
+    Notes
+    -----
+    The channel is opened by the first call of each process: gRPC's do not survive a fork.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._lock = threading.Lock()
+        self._channel: grpc.Channel | None = None
+        self._pid = 0
+        self._stubs: dict[str, Any] = {}
+
+    def _stub(self, path: str) -> Any:
+        with self._lock:
+            if self._channel is None or self._pid != os.getpid():
+                self._channel = grpc.insecure_channel(self.address, options=OPTIONS)
+                self._pid, self._stubs = os.getpid(), {}
+            stub = self._stubs.get(path)
+            if stub is None:
+                stub = self._stubs[path] = self._channel.unary_unary(path)
+            return stub
+
+    def start(self, method: Method, request: Content, timeout_s: float) -> Pending:
+        """Send a call and come back at once."""
+        return _Remote(method, self._stub(method.path).future(method.pack(request), timeout=timeout_s), self.address)
+
+    def call(self, method: Method, request: Content, timeout_s: float) -> Content:
+        """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
+        return method.unpack_reply(self._bytes(method.path, method.pack(request), timeout_s))
+
+    def _bytes(self, path: str, data: bytes, timeout_s: float) -> bytes:
+        try:
+            reply: bytes = self._stub(path)(data, timeout=timeout_s)
+        except grpc.RpcError as error:
+            raise translated(error, self.address) from error
+        return reply
+
+    def close(self) -> None:
+        """Close the channel; calls under way end with Unavailable."""
+        with self._lock:
+            if self._channel is not None and self._pid == os.getpid():
+                self._channel.close()
+            self._channel, self._stubs = None, {}

@@ -1,0 +1,84 @@
+"""Who a daemon is: the uuid of its folder and the number of its start. The folder is locked while the daemon lives."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from asterism_proto.errors import Conflict, Corrupt
+
+NAME = "identity.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What metad knows a daemon by."""
+
+    uuid: str
+    """Of the folder; the same for its life."""
+    incarnation: int
+    """Grows with every start, so that what an earlier one still says is told apart."""
+    lock: int
+    """File descriptor that holds the folder's lock."""
+
+    def release(self) -> None:
+        """Let another daemon have the folder."""
+        os.close(self.lock)
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Replace ``path`` with ``data`` so that after a crash it is the old or the new content, whole."""
+    temporary = path.with_name(path.name + ".tmp")
+    with open(temporary, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def open_folder(path: Path, role: str) -> Identity:
+    """Lock ``path`` for a daemon, making it when missing, and give back who the daemon is.
+
+    Raises
+    ------
+    Conflict
+        Where another daemon has the folder open, or it belongs to another role.
+    Corrupt
+        Where the folder's identity can not be read.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    lock = os.open(path / "LOCK", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            pid = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
+            raise Conflict(f"the folder {path} is open in another process (pid {pid}); stop that one, or take another folder") from error
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, str(os.getpid()).encode(), 0)
+        file = path / NAME
+        if file.exists():
+            try:
+                known = json.loads(file.read_text())
+                found, number, owner = str(known["uuid"]), int(known["incarnation"]), str(known["role"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise Corrupt(f"{file} can not be read ({error}); restore the folder from a backup") from error
+            if owner != role:
+                raise Conflict(f"the folder {path} belongs to a {owner}, not to a {role}; take another folder")
+        else:
+            found, number = uuid.uuid4().hex, 0
+        identity = Identity(found, number + 1, lock)
+        write_durably(file, json.dumps({"uuid": found, "incarnation": number + 1, "role": role}).encode())
+    except BaseException:
+        os.close(lock)
+        raise
+    return identity

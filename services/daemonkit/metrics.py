@@ -1,0 +1,35 @@
+"""Prometheus metrics of one daemon, in a registry of its own so that several daemons may share a process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+SECONDS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
+"""Upper bounds of the latency histogram: from a small draw to a long scan."""
+
+
+class Metrics:
+    """Calls, latencies and whatever gauges a daemon adds."""
+
+    def __init__(self, daemon: str) -> None:
+        self.registry = CollectorRegistry()
+        labels = {"daemon": daemon}
+        self._calls = Counter("asterism_calls", "Calls answered, by method and code.", ["daemon", "method", "code"], registry=self.registry)
+        self._seconds = Histogram("asterism_call_seconds", "Time to answer.", ["daemon", "method"], buckets=SECONDS, registry=self.registry)
+        self.in_flight = Gauge("asterism_calls_in_flight", "Calls being answered.", ["daemon"], registry=self.registry).labels(**labels)
+        self._daemon = daemon
+
+    def answered(self, method: str, code: str, seconds: float) -> None:
+        """Count one call."""
+        self._calls.labels(self._daemon, method, code).inc()
+        self._seconds.labels(self._daemon, method).observe(seconds)
+
+    def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
+        """Add a gauge ``asterism_<name>`` that is read when it is asked for."""
+        Gauge(f"asterism_{name}", text, registry=self.registry).set_function(read)
+
+    def text(self) -> bytes:
+        """All of them, in Prometheus' text format."""
+        return generate_latest(self.registry)

@@ -1,0 +1,142 @@
+"""The gRPC door: raw bytes in, a handler, raw bytes out; every error leaves in one shape.
+
+Requests are parsed inside the handler, not by gRPC, so that bad bytes are an InvalidRequest that says so (grpcio
+answers INTERNAL where a deserialiser fails).
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NoReturn
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from asterism_proto.errors import REASON_KEY, AsterismError, Busy, Internal, Unavailable
+from asterism_proto.methods import Method
+from daemonkit.calls import Call, Handler
+from daemonkit.channels import MAX_MESSAGE
+from daemonkit.metrics import Metrics
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_TIMEOUT_S = 60.0
+"""What a call gets that names no deadline: nothing may hang."""
+MAX_TIMEOUT_S = 3600.0
+_OPTIONS = (
+    ("grpc.max_send_message_length", MAX_MESSAGE),
+    ("grpc.max_receive_message_length", MAX_MESSAGE),
+    ("grpc.so_reuseport", 0),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.max_ping_strikes", 0),
+)
+
+
+def refused(error: Exception) -> AsterismError:
+    """``error`` as one of ours: anything else is a fault of ours, logged once under an id that the caller is told."""
+    if isinstance(error, AsterismError):
+        return error
+    number = secrets.token_hex(4)
+    logger.error("call_crashed", exc_info=error, extra={"error_id": number})
+    return Internal(f"a fault inside the daemon; its log has the story under {number}")
+
+
+class GrpcServer:
+    """The services of a daemon on one port, with health and reflection.
+
+    Parameters
+    ----------
+    address : str
+        host:port; port 0 takes a free one.
+    services : mapping
+        A service's full name -> (its methods by handler name, its handlers by path).
+    workers, queue : int
+        Threads that answer, and calls that may wait for one; one more is Busy.
+    metrics : Metrics, optional
+        Counts calls.
+    """
+
+    def __init__(
+        self,
+        *,
+        address: str,
+        services: Mapping[str, tuple[Mapping[str, Method], Mapping[str, Handler]]],
+        workers: int = 16,
+        queue: int = 256,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._address = address
+        self._metrics = metrics
+        self._slots = threading.BoundedSemaphore(workers + queue)
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="grpc")
+        self._server = grpc.server(self._pool, options=_OPTIONS)
+        self._health = health.HealthServicer(experimental_non_blocking=True, experimental_thread_pool=ThreadPoolExecutor(1))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self._names = [*services, ""]
+        for name, (methods, handlers) in services.items():
+            behaviors: dict[str, Any] = {m.name: grpc.unary_unary_rpc_method_handler(self._behavior(m, handlers[m.path])) for m in methods.values()}
+            self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, behaviors),))
+        reflected = [*services, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME]
+        reflection.enable_server_reflection(reflected, self._server)
+        self.set_serving(False)
+
+    def start(self) -> int:
+        """Open the port and give its number; Unavailable when it is taken."""
+        try:
+            port: int = self._server.add_insecure_port(self._address)
+        except RuntimeError as error:
+            raise Unavailable(f"can not listen on {self._address}: {error}; is the port taken?") from error
+        self._server.start()
+        return port
+
+    def set_serving(self, serving: bool) -> None:
+        """What the health service answers."""
+        status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
+        for name in self._names:
+            self._health.set(name, status)
+
+    def stop(self, grace_s: float) -> None:
+        """Take no more calls, give those under way ``grace_s`` seconds, then end."""
+        self._health.enter_graceful_shutdown()
+        self._server.stop(grace_s).wait()
+        self._pool.shutdown(wait=False)
+
+    def _behavior(self, method: Method, handler: Handler) -> Callable[[bytes, grpc.ServicerContext], bytes]:
+        def behavior(data: bytes, context: grpc.ServicerContext) -> bytes:
+            begun = time.monotonic()
+            code = "OK"
+            try:
+                return self._answer(method, handler, data, context)
+            except Exception as error:
+                ours = refused(error)
+                code = ours.code
+                _abort(context, ours)
+            finally:
+                if self._metrics is not None:
+                    self._metrics.answered(method.name, code, time.monotonic() - begun)
+
+        return behavior
+
+    def _answer(self, method: Method, handler: Handler, data: bytes, context: grpc.ServicerContext) -> bytes:
+        if not self._slots.acquire(blocking=False):
+            raise Busy("too many calls are waiting; try again in 100 ms, or ask another graphd")
+        try:
+            left = context.time_remaining()
+            call = Call(time.monotonic() + min(DEFAULT_TIMEOUT_S if left is None else left, MAX_TIMEOUT_S), context.is_active)
+            call.remaining()
+            return method.pack(handler(method.unpack_request(data), call))
+        finally:
+            self._slots.release()
+
+
+def _abort(context: Any, error: AsterismError) -> NoReturn:
+    context.set_trailing_metadata(((REASON_KEY, type(error).__name__),))
+    context.abort(grpc.StatusCode[error.code], error.message)
+    raise AssertionError("abort always raises")
