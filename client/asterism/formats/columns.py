@@ -1,0 +1,225 @@
+"""From a column of a file to numbers, lists or bytes: the values, and a mask of the rows that could not be read.
+
+One vectorised pass over NumPy arrays or Arrow arrays, typed or text. Nothing is coerced silently: 1.5 is no id, 300 no
+int8, a null no number unless a value is given for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asterism.formats.chunks import Array, Ids, Mask
+from asterism_proto.errors import InvalidRequest
+
+Column: TypeAlias = Any
+"""A NumPy array ``[n, ...]`` or a ``pyarrow.Array``."""
+
+_INTEGER = r"^[+-]?[0-9]+$"
+_FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^[+-]?([nN][aA][nN]|[iI][nN][fF]([iI][nN][iI][tT][yY])?)$"
+_TRUE = pa.array(["1", "true", "True", "TRUE"])
+_FALSE = pa.array(["0", "false", "False", "FALSE"])
+
+
+def is_text(column: Column) -> bool:
+    """Whether a column holds strings or bytes."""
+    return isinstance(column, pa.Array) and any(
+        is_kind(column.type) for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    )
+
+
+def either(left: Mask | None, right: Mask | None) -> Mask | None:
+    """Rows that one mask or the other names; None names none."""
+    if left is None or right is None:
+        return right if left is None else left
+    return left | right
+
+
+def _some(mask: Mask) -> Mask | None:
+    return mask if mask.any() else None
+
+
+def numbers(column: Column, dtype: np.dtype[Any], fill: float | None = None) -> tuple[Array, Mask | None]:
+    """A column as ``dtype[n]``.
+
+    Parameters
+    ----------
+    column : Column
+        Numbers, booleans or text.
+    dtype : numpy.dtype
+        Of the result. Whole numbers must be whole and in range; floats may be NaN or infinite.
+    fill : float, optional
+        What a null is; without it a null is a bad row.
+
+    Returns
+    -------
+    (dtype[n], bool[n] or None)
+        Bad rows are masked and hold 0; None where there are none.
+    """
+    bad: Mask | None = None
+    if isinstance(column, pa.Array):
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        nulls = np.asarray(column.is_null()) if column.null_count else None
+        if is_text(column):
+            values, bad = _from_text(column, dtype)
+        else:
+            kind = column.type
+            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+                raise InvalidRequest(f"a column of {kind} can not be read as {dtype}; give numbers or text")
+            column = column.cast(pa.float64()) if pa.types.is_null(kind) else column
+            values, bad = _from_array(column.fill_null(False if pa.types.is_boolean(column.type) else 0).to_numpy(zero_copy_only=False), dtype)
+        if nulls is not None:
+            values = values if values.flags.writeable else values.copy()
+            values[nulls] = 0 if fill is None else fill
+            bad = _some(bad & ~nulls) if bad is not None else None
+            bad = either(bad, nulls if fill is None else None)
+        return values, bad
+    return _from_array(column, dtype)
+
+
+def _from_array(values: Array, dtype: np.dtype[Any]) -> tuple[Array, Mask | None]:
+    if values.dtype.kind not in "iufb":
+        raise InvalidRequest(f"a column of {values.dtype} can not be read as {dtype}; give numbers")
+    if values.dtype == dtype:
+        return np.ascontiguousarray(values), None
+    bad: Mask | None = None
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if values.dtype.kind == "f":
+            # 2.0 ** 63 is exact where int64's own maximum is not.
+            ok = (values >= float(limits.min)) & (values < float(limits.max) + (1 if limits.bits < 64 else 0)) & (values == np.floor(values))
+            bad = _some(~ok)
+        elif not np.can_cast(values.dtype, dtype):
+            # Python integers: a bound of one dtype need not fit into the other.
+            least, most = int(values.min(initial=0)), int(values.max(initial=0))
+            if least < limits.min or most > limits.max:
+                outside = np.zeros(len(values), np.bool_)
+                if least < limits.min:
+                    outside |= values < limits.min
+                if most > limits.max:
+                    outside |= values > limits.max
+                bad = _some(outside)
+    elif dtype.kind == "b" and values.dtype.kind != "b":
+        bad = _some((values != 0) & (values != 1))
+    if bad is not None:
+        values = np.where(bad, values.dtype.type(0), values)
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(values.astype(dtype)), bad
+
+
+def _from_text(column: Column, dtype: np.dtype[Any]) -> tuple[Array, Mask | None]:
+    """Numbers from strings; nulls come back as 0 and masked as bad (the caller knows them)."""
+    text = pc.utf8_trim_whitespace(utf8(column))
+    if dtype.kind == "b":
+        true = pc.is_in(text, value_set=_TRUE)
+        ok = pc.or_(true, pc.is_in(text, value_set=_FALSE))
+        return np.asarray(true), _some(~np.asarray(ok))
+    ok = pc.fill_null(pc.match_substring_regex(text, _FLOAT if dtype.kind == "f" else _INTEGER), False)
+    if dtype.kind == "f":
+        parsed = pc.if_else(ok, text, pa.scalar("0", text.type)).cast(pa.float32() if dtype.itemsize < 8 else pa.float64())
+        values, _ = _from_array(parsed.to_numpy(zero_copy_only=False), dtype)
+        return values, _some(~np.asarray(ok))
+    digits = pc.replace_substring_regex(text, r"^\+", "")
+    digits = pc.replace_substring_regex(digits, r"^(-?)0+([0-9])", r"\1\2")
+    wide, most = (pa.uint64(), "18446744073709551615") if dtype == np.uint64 else (pa.int64(), "9223372036854775807")
+    magnitude = pc.replace_substring_regex(digits, "^-", "")
+    length = pc.utf8_length(magnitude)
+    fits = pc.or_(pc.less(length, len(most)), pc.and_(pc.equal(length, len(most)), pc.less_equal(magnitude, most)))
+    ok = pc.and_(ok, pc.fill_null(fits, False))
+    if wide == pa.uint64():
+        ok = pc.and_(ok, pc.fill_null(pc.invert(pc.starts_with(digits, "-")), False))
+    parsed = pc.if_else(ok, digits, pa.scalar("0", digits.type)).cast(wide)
+    values, outside = _from_array(parsed.to_numpy(zero_copy_only=False), dtype)
+    return values, either(_some(~np.asarray(ok)), outside)
+
+
+def utf8(column: Column) -> Column:
+    """Text as Arrow strings: bytes that are no UTF-8 become the replacement mark, which no number matches."""
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return column
+    try:
+        return column.cast(pa.large_string() if pa.types.is_large_binary(column.type) else pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([None if value is None else value.decode(errors="replace") for value in column.to_pylist()], pa.string())
+
+
+def ids(column: Column) -> tuple[Ids, Mask | None]:
+    """A column as ids: int64[n], whole, at least 0."""
+    values, bad = numbers(column, np.dtype(np.int64))
+    if len(values) and values.min() < 0:
+        bad = either(bad, values < 0)
+    return values, bad
+
+
+def weights(column: Column) -> tuple[Array, Mask | None]:
+    """A column as weights: float32[n], finite, at least 0."""
+    values, bad = numbers(column, np.dtype(np.float32))
+    # One comparison finds NaN too: it is not within any bounds. -0.0 is 0.
+    ok = (values >= 0) & (values <= np.finfo(np.float32).max)
+    return values, bad if ok.all() else either(bad, ~ok)
+
+
+def strings(column: Column, rows: int) -> tuple[Ids, Array]:
+    """A column as bytes: ``(indptr int64[n + 1], uint8 values)``. Nulls are empty; numbers are their text."""
+    if not isinstance(column, pa.Array):
+        column = pa.array(column)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not is_text(column):
+        column = column.cast(pa.large_string())
+    if column.null_count:
+        column = column.fill_null(b"" if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type) else "")
+    wide = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
+    _, offsets, data = column.buffers()
+    indptr = (
+        np.frombuffer(offsets, np.int64 if wide else np.int32, rows + 1, column.offset * (8 if wide else 4)).astype(np.int64)
+        if rows
+        else np.zeros(1, np.int64)
+    )
+    values = np.frombuffer(data, np.uint8)[indptr[0] : indptr[-1]] if data is not None and indptr[-1] else np.zeros(0, np.uint8)
+    return indptr - indptr[0], values
+
+
+def lists(column: Column, dtype: np.dtype[Any], separator: str | None = None) -> tuple[Ids, Array, Mask | None]:
+    """A column of lists, or of text to be split, as ``(indptr int64[n + 1], dtype values, bad rows)``.
+
+    Parameters
+    ----------
+    column : Column
+        Arrow lists (fixed or not), a two-dimensional array, or text when there is a separator.
+    dtype : numpy.dtype
+        Of the values.
+    separator : str, optional
+        What stands between the values in text. Runs of it count once.
+    """
+    if not isinstance(column, pa.Array):
+        values, bad = numbers(np.ascontiguousarray(column).reshape(-1), dtype)
+        width = column.shape[1] if column.ndim == 2 else 1
+        return np.arange(len(column) + 1) * width, values, None if bad is None else _some(np.asarray(bad.reshape(len(column), width).any(axis=1)))
+    if separator is not None:
+        if not is_text(column):
+            column = column.cast(pa.string())
+        column = pc.split_pattern(utf8(column), pattern=separator)
+    kind = column.type
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+        raise InvalidRequest(f"a column of {kind} can not be read as lists of {dtype}; give lists, or `split` for text")
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    items = column.flatten()
+    if separator is not None:
+        full = np.asarray(pc.not_equal(items, ""))
+        if not full.all():
+            ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(full)))
+            starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+            lengths = np.diff(ends[starts])
+            items = items.filter(pa.array(full))
+    indptr = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    values, bad_items = numbers(items, dtype)
+    if bad_items is None:
+        return indptr, values, None
+    counts = np.concatenate((np.zeros(1, np.int64), np.cumsum(bad_items)))
+    return indptr, values, _some(np.diff(counts[indptr]) > 0)

@@ -1,0 +1,272 @@
+"""DGL's chunked graph format: metadata.json and the files that it names, as a source."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from asterism.formats import columns, sieve
+from asterism.formats.chunks import (
+    CHUNK_BYTES,
+    CHUNK_ROWS,
+    Array,
+    EdgeChunk,
+    Exists,
+    FeatureValue,
+    Ids,
+    NodeChunk,
+    Weights,
+    bounded,
+    refuse,
+)
+from asterism.formats.csvfiles import CsvOptions, CsvTable
+from asterism.formats.metadata import Data, Metadata, read_metadata
+from asterism.formats.npyfiles import NpyFile, NpyTable, edge_columns
+from asterism.formats.parquetfiles import ParquetTable, open_parquet
+from asterism.formats.plain import row_bytes
+from asterism.formats.series import Piece, Reader, Series
+from asterism.formats.sieve import Sieve, sieved
+from asterism.formats.tables import Batch, Table, spans
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.schema import RESERVED, EdgeType, Feature, NodeType, Schema
+
+
+class ChunkedSource:
+    """A graph in DGL's chunked format. Nodes are 0 .. n - 1 of each type; what their number is, the metadata says.
+
+    Parameters
+    ----------
+    path : Path
+        metadata.json.
+    chunk_rows : int
+        Rows of a chunk at most.
+    weights : mapping
+        The feature that is the weight, per type; one that is called ``weight`` is it anyway.
+    rename : mapping
+        New names of features.
+    """
+
+    def __init__(
+        self, path: Path, *, chunk_rows: int = CHUNK_ROWS, weights: Mapping[str, str] | None = None, rename: Mapping[str, str] | None = None
+    ) -> None:
+        self.path = path
+        self.chunk_rows = chunk_rows
+        self._weights, self._rename = dict(weights or {}), dict(rename or {})
+        self.metadata: Metadata = read_metadata(path)
+        known = {*self.metadata.node_types, *self.metadata.edge_types}
+        for owner in self._weights:
+            if owner not in known:
+                raise InvalidRequest(f"weights of {owner!r}: there is no such type; there are {', '.join(sorted(known))}")
+        self._series = {
+            owner: {name: Series(data.files, data.format) for name, data in features.items()}
+            for owner, features in {**self.metadata.node_data, **self.metadata.edge_data}.items()
+        }
+        for owner, features in self._series.items():
+            if "weight" in features and self._rename.get("weight", "weight") == "weight":
+                self._weights.setdefault(owner, "weight")
+        self._tables = {etype: [_edge_table(data, file) for file in data.files] for etype, data in self.metadata.edges.items()}
+        self._edge_counts = {etype: self._counted(etype) for etype in self.metadata.edge_types}
+        for owner, count in (*self.metadata.node_types.items(), *self._edge_counts.items()):
+            for name, series in self._series.get(owner, {}).items():
+                if count is not None and series.rows is not None and series.rows != count:
+                    raise refuse(series.files[-1][1], count, series.rows, f"rows of {name!r}, one for each of {owner!r}, in all its files")
+        self._schema = Schema(
+            node_types=tuple(
+                NodeType(name=name, weighted=name in self._weights, features=tuple(self._features(name))) for name in self.metadata.node_types
+            ),
+            edge_types=tuple(self._edge_type(name) for name in self.metadata.edge_types),
+        )
+
+    def _edge_type(self, name: str) -> EdgeType:
+        src, relation, dst = name.split(":")
+        return EdgeType(src_type=src, relation=relation, dst_type=dst, weighted=name in self._weights, features=tuple(self._features(name)))
+
+    def _features(self, owner: str) -> Iterator[Feature]:
+        series = self._series.get(owner, {})
+        weight = self._weights.get(owner)
+        if weight is not None and weight not in series:
+            raise InvalidRequest(f"weights of {owner!r}: there is no feature {weight!r}; there are {', '.join(series) or 'none'}")
+        for name, column in series.items():
+            if name == weight and column.shape not in ((), (1,)):
+                raise InvalidRequest(f"weights of {owner!r}: {name!r} has the shape {list(column.shape)} a row; a weight is one number")
+            if self._kept(owner, name):
+                if self._rename.get(name, name) in RESERVED:
+                    raise InvalidRequest(
+                        f"{owner!r} has a feature {name!r}, a reserved name: say `weights={{{owner!r}: {name!r}}}` if it is the weight, "
+                        f"or `rename={{{name!r}: ...}}`"
+                    )
+                yield Feature(name=self._rename.get(name, name), dtype=column.dtype.name, shape=column.shape)
+
+    def _kept(self, owner: str, name: str) -> bool:
+        """Whether a feature stays one: a weight does, in its own precision, unless its name can not be kept."""
+        return self._weights.get(owner) != name or self._rename.get(name, name) not in RESERVED
+
+    def _counted(self, etype: str) -> int | None:
+        """Edges of a type by its files, or by the metadata; InvalidRequest where the two differ."""
+        per_file = self.metadata.edge_chunks.get(etype)
+        said = self.metadata.edge_types[etype]
+        found: list[int | None] = []
+        for i, (table, (_, label)) in enumerate(zip(self._tables[etype], self.metadata.edges[etype].files, strict=True)):
+            found.append(table.rows)
+            if per_file is not None and table.rows is not None and table.rows != per_file[i]:
+                raise refuse(label, per_file[i], table.rows, f"edges of {etype!r}")
+        rows = None if None in found else sum(count for count in found if count is not None)
+        if rows is not None and said is not None and rows != said:
+            raise refuse(self.metadata.edges[etype].files[-1][1], said, rows, f"edges of {etype!r} in all its files")
+        return said if rows is None else rows
+
+    @property
+    def schema(self) -> Schema:
+        """As `Source.schema`."""
+        return self._schema
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """As `Source.options`."""
+        return {"metadata": self.metadata.text, "chunk_rows": self.chunk_rows, "weights": self._weights, "rename": self._rename}
+
+    @property
+    def total_rows(self) -> int | None:
+        """As `Source.total_rows`."""
+        counts = list(self._edge_counts.values())
+        return None if None in counts else sum(self.metadata.node_types.values()) + sum(count for count in counts if count is not None)
+
+    @property
+    def total_bytes(self) -> int:
+        """As `Source.total_bytes`."""
+        features = sum(series.nbytes for owned in self._series.values() for series in owned.values())
+        return features + sum(table.nbytes for tables in self._tables.values() for table in tables)
+
+    def _limit(self, features: Sequence[Feature]) -> int:
+        return max(1, min(self.chunk_rows, CHUNK_BYTES // row_bytes(tuple(features))))
+
+    def node_chunks(self) -> Iterator[NodeChunk]:
+        """As `Source.node_chunks`. The numbering leaves no room for a node without its features: a bad row is an error."""
+        for node_type in self._schema.node_types:
+            limit = self._limit(node_type.features)
+            readers = self._readers(node_type.name, limit)
+            for start, stop in spans(self.metadata.node_types[node_type.name], limit):
+                if stop == start:
+                    continue
+                pieces = {name: reader.take(stop - start) for name, reader in readers.items()}
+                for piece in pieces.values():
+                    if piece.bad:
+                        raise InvalidRequest(f"{piece.bad[0]}; nodes are numbered by their rows, so none can be left out: repair the file")
+                yield NodeChunk(
+                    ntype=node_type.name,
+                    file=self.path.name,
+                    first_row=start,
+                    ids=np.arange(start, stop, dtype=np.int64),
+                    weights=self._node_weights(node_type.name, pieces, start),
+                    features={self._rename.get(name, name): p.values for name, p in pieces.items() if self._kept(node_type.name, name)},
+                    nbytes=sum(piece.nbytes for piece in pieces.values()),
+                )
+            for reader in readers.values():
+                reader.finish()
+
+    def _readers(self, owner: str, limit: int) -> dict[str, Reader]:
+        return {name: Reader(series, limit) for name, series in self._series.get(owner, {}).items()}
+
+    def _node_weights(self, ntype: str, pieces: Mapping[str, Piece], start: int) -> Weights | None:
+        name = self._weights.get(ntype)
+        if name is None:
+            return None
+        values, bad = columns.weights(pieces[name].values.reshape(-1))
+        if bad is not None:
+            row = int(np.argmax(bad))
+            value = str(pieces[name].values.reshape(-1)[row])
+            raise InvalidRequest(f"weight {name!r} of {ntype!r}, row {start + row}, value {value!r}: {sieve.why_no_weight(value)}; repair the file")
+        return values
+
+    def edge_chunks(self, exists: Exists | None = None) -> Iterator[EdgeChunk]:
+        """As `Source.edge_chunks`. Ends are checked against the number of nodes; ``exists`` is not asked."""
+        for edge_type in self._schema.edge_types:
+            limit = self._limit(edge_type.features)
+            readers = self._readers(edge_type.name, limit)
+            rows = 0
+            for i, table in enumerate(self._tables[edge_type.name]):
+                rows += yield from self._file(edge_type, table, i, readers, limit)
+            said = self.metadata.edge_types[edge_type.name]
+            if said is not None and rows != said:
+                raise refuse(self.metadata.edges[edge_type.name].files[-1][1], said, rows, f"edges of {edge_type.name!r} in all its files")
+            for reader in readers.values():
+                reader.finish()
+
+    def _file(self, edge_type: EdgeType, table: Table, number: int, readers: Mapping[str, Reader], limit: int) -> Generator[EdgeChunk, None, int]:
+        """The chunks of one file; gives back how many rows it had."""
+        label = self.metadata.edges[edge_type.name].files[number][1]
+        src, dst = _end_columns(table, self.metadata.edges[edge_type.name].files[number])
+        rows = 0
+        for batch in table.batches({src: pa.int64(), dst: pa.int64()}, limit):
+            ends, found = sieved(batch, lambda batch, found: (sieve.read_ids(found, src), sieve.read_ids(found, dst)))
+            for column, ids, ntype in ((src, ends[0], edge_type.src_type), (dst, ends[1], edge_type.dst_type)):
+                count = self.metadata.node_types[ntype]
+                if len(ids) and ids.max() >= count:
+                    found.note(column, ids >= count, lambda value, ntype=ntype, count=count: f"{ntype!r} has {count} nodes, 0 to {count - 1}")  # type: ignore[misc]  # mypy does not type a lambda's default
+            pieces = {name: reader.take(batch.size) for name, reader in readers.items()}
+            yield from bounded(self._edge_chunk(edge_type.name, batch, ends, found, pieces))
+            rows += batch.size
+        per_file = self.metadata.edge_chunks.get(edge_type.name)
+        if per_file is not None and rows != per_file[number]:
+            raise refuse(label, per_file[number], rows, f"edges of {edge_type.name!r}")
+        return rows
+
+    def _edge_chunk(self, etype: str, batch: Batch, ends: tuple[Ids, Ids], found: Sieve, pieces: Mapping[str, Piece]) -> EdgeChunk:
+        for piece in pieces.values():
+            if piece.bad:
+                found.tell(piece.bad_at, piece.bad)
+        ordinals = found.batch.ordinals
+        values = {name: piece.values if ordinals is None else piece.values[ordinals] for name, piece in pieces.items()}
+        weights = self._edge_weights(etype, found, values)
+        keep = found.keep
+        features: dict[str, FeatureValue] = {self._rename.get(name, name): value for name, value in values.items() if self._kept(etype, name)}
+        return EdgeChunk(
+            etype=etype,
+            file=batch.file,
+            first_row=batch.first_row,
+            src=ends[0] if keep is None else ends[0][keep],
+            dst=ends[1] if keep is None else ends[1][keep],
+            weights=weights if keep is None or weights is None else weights[keep],
+            features=sieve.kept(keep, features),
+            bad=found.rows(),
+            nbytes=batch.nbytes + sum(piece.nbytes for piece in pieces.values()),
+        )
+
+    def _edge_weights(self, etype: str, found: Sieve, values: Mapping[str, Array]) -> Weights | None:
+        name = self._weights.get(etype)
+        if name is None:
+            return None
+        column = values[name].reshape(-1)
+        weights, bad = columns.weights(column)
+        found.note(name, bad, sieve.why_no_weight, column)
+        return weights
+
+
+def _edge_table(data: Data, file: tuple[Path, str]) -> Table:
+    path, label = file
+    name = data.format.get("name")
+    if not path.is_file():
+        raise InvalidRequest(f"{label}: there is no such file")
+    if name == "csv":
+        return CsvTable([file], CsvOptions(delimiter=str(data.format.get("delimiter", ",")), header=False, columns=("src", "dst")))
+    if name == "parquet":
+        return ParquetTable([file])
+    if name == "numpy":
+        return NpyTable({column: [part] for column, part in edge_columns(NpyFile.open(path, label)).items()})
+    raise InvalidRequest(f"{label}: format {name!r}: expected csv, numpy or parquet")
+
+
+def _end_columns(table: Table, file: tuple[Path, str]) -> tuple[str, str]:
+    """What the columns of the two ends are called."""
+    if isinstance(table, NpyTable):
+        return ("src", "dst") if table.has("src") else ("edges[0]", "edges[1]")
+    if isinstance(table, ParquetTable):
+        names = open_parquet(*file).schema_arrow.names
+        if len(names) != 2:
+            raise refuse(file[1], 2, len(names), f"columns (sources, destinations): {', '.join(names)}")
+        return names[0], names[1]
+    return "src", "dst"

@@ -1,0 +1,113 @@
+"""Parquet files by batches of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from asterism.formats.chunks import refuse
+from asterism.formats.tables import Batch, Described, missing_column
+from asterism_proto.arrays import DTYPES
+from asterism_proto.errors import InvalidRequest
+
+
+def open_parquet(path: Path, label: str) -> parquet.ParquetFile:
+    """A file whose footer was read; InvalidRequest where it has none."""
+    try:
+        return parquet.ParquetFile(path, memory_map=False, pre_buffer=False)
+    except FileNotFoundError as error:
+        raise InvalidRequest(f"{label}: there is no such file") from error
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InvalidRequest(f"{label}: not a whole Parquet file ({error})") from error
+
+
+def described(label: str, field: pa.Field) -> Described:
+    """What a column of an Arrow type is as a feature."""
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return Described(kind="bytes")
+    if pa.types.is_fixed_size_list(kind) and _dtype(kind.value_type):
+        return Described(kind="dense", dtype=_dtype(kind.value_type), shape=(kind.list_size,))
+    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _dtype(kind.value_type):
+        whole = pa.types.is_integer(kind.value_type)
+        return Described(kind="ragged", dtype="int64" if whole else "float32")
+    dtype = _dtype(kind)
+    if not dtype:
+        raise InvalidRequest(f"{label}: column {field.name!r} holds {field.type}; a feature is numbers, lists of numbers, or strings")
+    return Described(kind="dense", dtype=dtype)
+
+
+def _dtype(kind: pa.DataType) -> str:
+    name = {"halffloat": "float16", "float": "float32", "double": "float64"}.get(str(kind), str(kind))
+    return name if name in DTYPES else ""
+
+
+class ParquetTable:
+    """Parquet files with the same columns.
+
+    Parameters
+    ----------
+    files : sequence of (Path, str)
+        The files, and what they are called in messages.
+    """
+
+    def __init__(self, files: Sequence[tuple[Path, str]]) -> None:
+        self._files = files
+        self._rows: list[int] = [open_parquet(path, label).metadata.num_rows for path, label in files]
+
+    @property
+    def rows(self) -> int | None:
+        """Rows in all."""
+        return sum(self._rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in all."""
+        return sum(path.stat().st_size for path, _ in self._files)
+
+    def describe(self, column: str) -> Described:
+        """As `Table.describe`."""
+        kinds = []
+        for path, label in self._files:
+            schema = open_parquet(path, label).schema_arrow
+            if column not in schema.names:
+                raise missing_column(label, column, schema.names)
+            kinds.append(described(label, schema.field(column)))
+            if kinds[-1] != kinds[0]:
+                raise refuse(
+                    label, f"{kinds[0].kind} {kinds[0].dtype}{list(kinds[0].shape)}", f"{kinds[-1].kind} {kinds[-1].dtype}", "as in the first file"
+                )
+        return kinds[0]
+
+    def batches(self, wanted: Mapping[str, pa.DataType | None], limit: int) -> Iterator[Batch]:
+        """As `Table.batches`."""
+        for path, label in self._files:
+            file = open_parquet(path, label)
+            for column in wanted:
+                if column not in file.schema_arrow.names:
+                    raise missing_column(label, column, file.schema_arrow.names)
+            total, size, row = max(file.metadata.num_rows, 1), path.stat().st_size, 0
+            for batch in read_batches(file, label, list(wanted), limit):
+                after = row + batch.num_rows
+                yield Batch(
+                    file=label,
+                    first_row=row,
+                    size=batch.num_rows,
+                    rows=batch.num_rows,
+                    columns={name: batch.column(name) for name in wanted},
+                    nbytes=size * after // total - size * row // total,
+                )
+                row = after
+
+
+def read_batches(file: parquet.ParquetFile, label: str, columns: list[str], limit: int) -> Iterator[pa.RecordBatch]:
+    """Batches of at most ``limit`` rows; InvalidRequest where a page can not be read."""
+    try:
+        for batch in file.iter_batches(batch_size=limit, columns=columns, use_threads=False):
+            if batch.num_rows:
+                yield batch
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InvalidRequest(f"{label}: can not be read ({error}); is it cut off?") from error
