@@ -16,12 +16,25 @@ is certain is its own alias.
 
 from __future__ import annotations
 
+import hashlib
+import json
+import mmap
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from asterism_proto.errors import Corrupt, NotFound
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+"""Of the files. A version's number is nowhere in an image: the same content has the same bytes."""
+CRC_BYTES = 1 << 20
+"""A checksum covers this much of a file."""
 
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
@@ -142,3 +155,109 @@ class PartImage:
     edges: tuple[EdgeImage, ...]
     digest: str = ""
     """sha256 of the image's manifest."""
+
+
+def open_part(folder: Path, *, verify: bool) -> PartImage:
+    """Map the image in ``folder``, read-only.
+
+    Parameters
+    ----------
+    folder : Path
+        As `storaged.store.image_writer` wrote it.
+    verify : bool
+        Read every byte and compare checksums; otherwise only the manifest and the sizes of files are checked.
+
+    Raises
+    ------
+    NotFound
+        There is no manifest: the image was never finished.
+    Corrupt
+        The manifest is torn, or a file is missing, of another size, or (``verify``) altered.
+    """
+    try:
+        raw = (folder / MANIFEST).read_bytes()
+    except FileNotFoundError as error:
+        raise NotFound(f"image {folder}: no {MANIFEST}; the build did not finish") from error
+    try:
+        manifest = json.loads(raw)
+        if manifest["format"] != FORMAT:
+            raise Corrupt(f"image {folder}: format {manifest['format']}; this storaged reads {FORMAT}: build the version again")
+        arrays = {name: _mapped(folder / f"{name}.bin", entry, verify=verify) for name, entry in manifest["files"].items()}
+        return PartImage(
+            part=int(manifest["part"]),
+            parts=int(manifest["parts"]),
+            mod=bool(manifest["mod"]),
+            nodes=tuple(_nodes(entry, f"n{i}", arrays) for i, entry in enumerate(manifest["nodes"])),
+            edges=tuple(_edges(entry, f"e{i}", arrays) for i, entry in enumerate(manifest["edges"])),
+            digest=hashlib.sha256(raw).hexdigest(),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise Corrupt(f"image {folder}: its manifest is torn ({error!r}); build the version again") from error
+
+
+def _mapped(path: Path, entry: Mapping[str, Any], *, verify: bool) -> NDArray[Any]:
+    dtype, shape = np.dtype(entry["dtype"]).newbyteorder("<"), tuple(int(extent) for extent in entry["shape"])
+    expected = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+    try:
+        with path.open("rb") as file:
+            size = path.stat().st_size
+            if size != expected:
+                raise Corrupt(f"image file {path}: {size} bytes, its manifest says {expected}; build the version again")
+            if size == 0:
+                return np.zeros(shape, dtype)
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except FileNotFoundError as error:
+        raise Corrupt(f"image file {path}: missing; build the version again") from error
+    if verify:
+        for at, crc in enumerate(entry["crc32"]):
+            if zlib.crc32(content[at * CRC_BYTES : (at + 1) * CRC_BYTES]) != crc:
+                raise Corrupt(f"image file {path}: mebibyte {at} is not what was written; build the version again")
+        if len(entry["crc32"]) != -(-size // CRC_BYTES):
+            raise Corrupt(f"image file {path}: {len(entry['crc32'])} checksums for {size} bytes; build the version again")
+    return np.frombuffer(content, dtype).reshape(shape)
+
+
+def _given(arrays: Mapping[str, NDArray[Any]], prefix: str, *names: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a record that have a file; the others keep their empty default."""
+    return {name: arrays[f"{prefix}.{name}"] for name in names if f"{prefix}.{name}" in arrays}
+
+
+def _table(entry: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Table:
+    return Table(size=int(entry["size"]), total=float(entry["total"]), **_given(arrays, f"{prefix}.table", "hot", "cold", "row_of"))
+
+
+def _columns(names: list[str], prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Column]:
+    return {
+        name: Column(values=arrays[f"{prefix}.c{i}.values"], indptr=arrays.get(f"{prefix}.c{i}.indptr"))
+        for i, name in enumerate(names)
+        if f"{prefix}.c{i}.values" in arrays
+    }
+
+
+def _nodes(entry: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[Any]]) -> NodeImage:
+    return NodeImage(
+        rows=int(entry["rows"]),
+        count=int(entry["count"]),
+        dense=bool(entry["dense"]),
+        **_given(arrays, prefix, "ids", "index_ids", "index_rows", "live", "live_rows", "weights"),
+        table=_table(entry["table"], prefix, arrays),
+        columns=_columns(entry["columns"], prefix, arrays),
+    )
+
+
+def _adjacency(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Adjacency:
+    return Adjacency(
+        **{name: arrays[f"{prefix}.{name}"] for name in ("indptr", "nbr", "eid")}, **_given(arrays, prefix, "weights", "sums", "hot", "cold")
+    )
+
+
+def _edges(entry: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[Any]]) -> EdgeImage:
+    return EdgeImage(
+        out=_adjacency(f"{prefix}.out", arrays),
+        into=_adjacency(f"{prefix}.in", arrays) if f"{prefix}.in.indptr" in arrays else None,
+        src_row=arrays[f"{prefix}.src_row"],
+        table=_table(entry["table"], prefix, arrays),
+        **_given(arrays, prefix, "feature_eids"),
+        feature_rows=int(entry["feature_rows"]),
+        columns=_columns(entry["columns"], prefix, arrays),
+    )

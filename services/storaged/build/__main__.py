@@ -1,0 +1,52 @@
+"""``python -m storaged.build TASK.json``: builds every part of the task, one JSON line of progress after another."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from asterism_proto.errors import AsterismError
+from storaged.build.part import build_part, finished_before
+from storaged.build.progress import Progress
+from storaged.build.task import RESULT, PartResult, Task, finished
+from storaged.store.graph import GraphStore
+from storaged.store.image_writer import write_durably
+from storaged.store.tables import TableStore
+
+
+def build(task: Task, progress: Progress) -> list[PartResult]:
+    """Build what is not built yet; the same results whatever was."""
+    task.output.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(task.output / "scratch", ignore_errors=True)
+    store = GraphStore.open(task.checkpoint, task.schema, read_only=True)
+    tables = TableStore.open(task.output / "stat")
+    try:
+        results = [finished_before(task, part) or build_part(task, part, store, tables, progress) for part in task.parts]
+    finally:
+        tables.close()
+        store.close()
+    write_durably(task.output / RESULT, json.dumps(finished(results)).encode())
+    return results
+
+
+def main(arguments: list[str]) -> int:
+    """Run one task; the last line says how it ended."""
+    progress = Progress(sys.stdout)
+    try:
+        with progress:
+            results = build(Task.read(Path(arguments[0])), progress)
+    except AsterismError as error:
+        progress.say({"failed": f"{type(error).__name__}: {error.message}"})
+        return 1
+    except Exception as error:
+        # The process's last word, whatever it was: storaged reads this line, not a traceback.
+        progress.say({"failed": f"{type(error).__name__}: {error}"})
+        return 1
+    progress.say({"finished": finished(results)})
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

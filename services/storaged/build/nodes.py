@@ -1,0 +1,238 @@
+"""The nodes of one type in one part: which rows there are, their weights, their features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_proto.errors import Internal, InvalidRequest
+from graphkit.index import build_index, find
+from storaged.build.columns import build_columns
+from storaged.build.kernels import audit_nodes, fold_nodes, scatter_nodes
+from storaged.build.source import Workplace
+from storaged.build.spool import Records, buckets
+from storaged.build.table import build_table
+from storaged.build.task import Total
+from storaged.store import keys
+from storaged.store.graph import NODES, BlockRef
+
+I64 = NDArray[np.int64]
+CHUNK = 1 << 18
+"""Rows that a pass over mapped arrays holds at once."""
+MAX_ROWS = (1 << 32) - 1
+_NONE = np.zeros(0, np.float32)
+_SPARSE_BYTES = 64
+"""Per record of a bucket of sparse ids: itself, its copy, its place in the order, its row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Where the ids of a type are."""
+
+    part: int
+    parts: int
+    rows: int
+    count: int
+    dense: bool
+    live: NDArray[np.uint8]
+    """Empty where every row is alive, and for sparse types."""
+    ids: I64
+    index_ids: I64
+    index_rows: NDArray[np.uint32]
+
+    def find(self, ids: I64) -> I64:
+        """The row of each id; -1 where it is not alive here."""
+        if self.rows == 0:
+            return np.full(ids.size, -1, np.int64)
+        if not self.dense:
+            return find(ids, self.index_ids, self.index_rows)
+        found = ids // self.parts
+        wrong = (ids < 0) | (found >= self.rows) | (ids - found * self.parts != self.part)
+        if wrong.any():
+            found[wrong] = -1
+        if self.live.size:
+            found[self.live[np.maximum(found, 0)] == 0] = -1
+        return found
+
+    def ids_of(self, rows: NDArray[Any]) -> I64:
+        """The id of each row."""
+        if self.dense:
+            return rows.astype(np.int64) * self.parts + self.part
+        ids: I64 = self.ids[rows]
+        return ids
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodesResult:
+    """What the nodes of one type came to."""
+
+    rows: Rows
+    total: Total
+    description: dict[str, Any]
+
+
+def build_nodes(work: Workplace, type_id: int) -> NodesResult:
+    """Write the node image of one type."""
+    schema = work.task.schema
+    node_type = schema.node_types[type_id]
+    name = f"n{type_id}"
+    refs = work.source.refs(type_id, NODES)
+    work.progress.phase(f"nodes {node_type.name}")
+    rows = (_dense if _may_be_dense(work, refs) else _sparse)(work, type_id, refs)
+    weights = work.image.map(f"{name}.weights") if node_type.weighted else None
+    if weights is not None:
+        _audit_weights(work, type_id, refs, rows, weights)
+    table = build_table(work, name=name, kind=0, type_id=type_id, rows=rows.rows, weights=weights, live=rows.live, ids_of=rows.ids_of)
+    work.progress.phase(f"features {node_type.name}")
+    build_columns(
+        work,
+        prefix=name,
+        features=node_type.features,
+        refs=work.source.refs(type_id, NODES | keys.COLUMNS),
+        id_section="ids",
+        rows=rows.rows,
+        find=rows.find,
+        tombstones=work.source.tombstones(type_id),
+    )
+    total = Total(part=work.part, element=1, type_id=type_id, count=rows.count, **table.total())
+    description = {
+        "rows": rows.rows,
+        "count": rows.count,
+        "dense": rows.dense,
+        "table": {"size": table.size, "total": table.weight},
+        "columns": [feature.name for feature in node_type.features],
+    }
+    return NodesResult(rows=rows, total=total, description=description)
+
+
+def _survivors(work: Workplace, type_id: int, refs: list[BlockRef]) -> Iterator[tuple[I64, NDArray[np.float32]]]:
+    """The ids of each block, without those that a later tombstone killed, and their weights (empty: not given)."""
+    tombstones = work.source.tombstones(type_id)
+    for ref, sections in work.source.read(refs):
+        ids, given = sections["ids"], sections.get("weight", _NONE)
+        dead = tombstones.kills(ids, ref.stamp)
+        if dead is not None:
+            ids, given = ids[~dead], given[~dead] if given.size else given
+        yield ids, given
+
+
+def _may_be_dense(work: Workplace, refs: list[BlockRef]) -> bool:
+    written = sum(ref.rows for ref in refs)
+    highest = max((ref.highest for ref in refs), default=-1)
+    return work.task.schema.placement == "mod" and written > 0 and 2 * written >= highest // work.task.schema.parts + 1
+
+
+def _dense(work: Workplace, type_id: int, refs: list[BlockRef]) -> Rows:
+    """Rows by arithmetic: a byte per possible row says whether it is alive. Sparse rows where fewer than half are."""
+    parts, name = work.task.schema.parts, f"n{type_id}"
+    weighted = work.task.schema.node_types[type_id].weighted
+    room = max(ref.highest for ref in refs) // parts + 1
+    live = work.scratch.create("live", np.uint8, (room,))
+    weights = work.scratch.create("weights", np.float32, (room if weighted else 0,))
+    for ids, given in _survivors(work, type_id, refs):
+        scatter_nodes(ids, given, np.int64(parts), live, weights)
+    count, rows = 0, 0
+    for low in range(0, room, CHUNK):
+        here = np.flatnonzero(live[low : low + CHUNK])
+        if here.size:
+            count, rows = count + here.size, low + int(here[-1]) + 1
+    if 2 * count < rows or count == 0:
+        _compact(work, name, live, weights)
+        work.scratch.remove("live")
+        work.scratch.remove("weights")
+        return _indexed(work, name, count)
+    work.scratch.cut("live", rows)
+    if weighted:
+        work.scratch.cut("weights", rows)
+        work.image.adopt(work.scratch, "weights", f"{name}.weights")
+    else:
+        work.scratch.remove("weights")
+    alive = np.zeros(0, np.uint8)
+    if count == rows:
+        work.scratch.remove("live")
+    else:
+        work.image.adopt(work.scratch, "live", f"{name}.live")
+        alive = work.image.map(f"{name}.live")
+        out = work.image.append_to(f"{name}.live_rows", np.uint32)
+        for low in range(0, rows, CHUNK):
+            out.append(np.flatnonzero(alive[low : low + CHUNK]) + low)
+    return _rows(work, rows, count, dense=True, live=alive)
+
+
+def _compact(work: Workplace, name: str, live: NDArray[np.uint8], weights: NDArray[np.float32]) -> None:
+    """Sorted ids, and their weights, from what `_dense` found to be too thin."""
+    ids = work.image.append_to(f"{name}.ids", np.int64)
+    kept = work.image.append_to(f"{name}.weights", np.float32) if weights.size else None
+    for low in range(0, live.size, CHUNK):
+        here = np.flatnonzero(live[low : low + CHUNK]) + low
+        ids.append(here * work.task.schema.parts + work.part)
+        if kept is not None:
+            kept.append(weights[here])
+
+
+def _sparse(work: Workplace, type_id: int, refs: list[BlockRef]) -> Rows:
+    """Sorted ids: records are bucketed by id, each bucket sorted, and an id's records folded into its row."""
+    name, weighted = f"n{type_id}", work.task.schema.node_types[type_id].weighted
+    low, high = min((ref.lowest for ref in refs if ref.rows), default=0), max((ref.highest for ref in refs if ref.rows), default=0)
+
+    def records() -> Iterator[Records]:
+        for ids, given in _survivors(work, type_id, refs):
+            yield ids, given if given.size else np.full(ids.size, np.nan, np.float32)
+
+    ids = work.image.append_to(f"{name}.ids", np.int64)
+    kept = work.image.append_to(f"{name}.weights", np.float32) if weighted else None
+    written, limit = sum(ref.rows for ref in refs), work.task.row_limit(_SPARSE_BYTES)
+    for bucket in buckets(records(), written, low=low, high=high, limit=limit, folder=work.spools):
+        found, given = bucket.records
+        out_ids, out_weights = np.empty(found.size, np.int64), np.empty(found.size, np.float32)
+        n = int(fold_nodes(found, given, np.argsort(found, kind="stable"), out_ids, out_weights))
+        ids.append(out_ids[:n])
+        if kept is not None:
+            kept.append(out_weights[:n])
+    return _indexed(work, name, ids.rows)
+
+
+def _indexed(work: Workplace, name: str, rows: int) -> Rows:
+    """The rows of a sparse type whose ids are written, with their index beside them."""
+    ids = work.image.map(f"{name}.ids")
+    if rows == 0:
+        return _rows(work, 0, 0, dense=False, ids=ids)
+    index_ids, index_rows = build_index(ids)
+    work.image.append_to(f"{name}.index_ids", np.int64).append(index_ids)
+    work.image.append_to(f"{name}.index_rows", np.uint32).append(index_rows)
+    return _rows(
+        work, rows, rows, dense=False, ids=ids, index_ids=work.image.map(f"{name}.index_ids"), index_rows=work.image.map(f"{name}.index_rows")
+    )
+
+
+def _rows(work: Workplace, rows: int, count: int, *, dense: bool, **arrays: NDArray[Any]) -> Rows:
+    if rows > MAX_ROWS:
+        raise InvalidRequest(f"part {work.part} has {rows} rows of one type, more than {MAX_ROWS}; make the space with more parts")
+    empty: dict[str, NDArray[Any]] = {
+        "live": np.zeros(0, np.uint8),
+        "ids": np.zeros(0, np.int64),
+        "index_ids": np.zeros(0, np.int64),
+        "index_rows": np.zeros(0, np.uint32),
+    }
+    return Rows(part=work.part, parts=work.task.schema.parts, rows=rows, count=count, dense=dense, **{**empty, **arrays})
+
+
+def _audit_weights(work: Workplace, type_id: int, refs: list[BlockRef], rows: Rows, weights: NDArray[np.float32]) -> None:
+    """Read the weights again from the graph, last writes first, and hold the image against them."""
+    tombstones = work.source.tombstones(type_id)
+    seen = work.scratch.create("seen", np.uint8, (rows.rows,))
+    wrong = 0
+    for ref, sections in work.source.read(refs[::-1]):
+        if "weight" in sections:
+            found = rows.find(sections["ids"])
+            dead = tombstones.kills(sections["ids"], ref.stamp)
+            if dead is not None:
+                found[dead] = -1
+            wrong += int(audit_nodes(found, sections["weight"], weights, seen))
+    work.scratch.remove("seen")
+    if wrong:
+        raise Internal(f"part {work.part}, node type {type_id}: {wrong} weights of the image are not those of the graph; the version is refused")

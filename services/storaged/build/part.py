@@ -1,0 +1,82 @@
+"""One part, from blocks to a finished image; finished once and for all where the input is the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+from storaged.build.edges import build_edges
+from storaged.build.nodes import build_nodes
+from storaged.build.progress import Progress
+from storaged.build.source import Source, Workplace
+from storaged.build.task import PartResult, Task
+from storaged.store.graph import IN_EDGES, NODES, OUT_EDGES, GraphStore
+from storaged.store.image import MANIFEST
+from storaged.store.image_writer import Files, ImageWriter, write_durably
+from storaged.store.tables import TableStore
+
+
+def part_folder(output: Path, part: int) -> Path:
+    """Where the image of a part is."""
+    return output / "parts" / f"p{part:05d}"
+
+
+def finished_before(task: Task, part: int) -> PartResult | None:
+    """What an earlier attempt at the same input came to, where it finished this part."""
+    try:
+        mark = json.loads(_mark(task, part).read_text())
+        manifest = (part_folder(task.output, part) / MANIFEST).read_bytes()
+        result = PartResult.from_dict(mark["result"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    same = mark["input"] == task.digest() and hashlib.sha256(manifest).hexdigest() == result.digest
+    return result if same else None
+
+
+def build_part(task: Task, part: int, store: GraphStore, tables: TableStore, progress: Progress) -> PartResult:
+    """Build one part anew, whatever an attempt before left of it."""
+    _mark(task, part).unlink(missing_ok=True)
+    tables.forget_part(part)
+    tables.forget_scratch()
+    source = Source(store, task.loads, part, progress)
+    scratch = Files(task.output / "scratch")
+    work = Workplace(
+        task=task, part=part, source=source, image=ImageWriter(part_folder(task.output, part)), scratch=scratch, tables=tables, progress=progress
+    )
+    progress.expect(_expected(task, source))
+    nodes = [build_nodes(work, type_id) for type_id in range(len(task.schema.node_types))]
+    rows = [result.rows for result in nodes]
+    edges = [build_edges(work, type_id, rows) for type_id in range(len(task.schema.edge_types))]
+    description = {
+        "part": part,
+        "parts": task.schema.parts,
+        "mod": task.schema.placement == "mod",
+        "nodes": [result.description for result in nodes],
+        "edges": [result.description for result in edges],
+    }
+    progress.phase("seal")
+    digest = work.image.finish(description)
+    tables.flush()
+    shutil.rmtree(scratch.folder)
+    result = PartResult(part=part, digest=digest, totals=(*(r.total for r in nodes), *(r.total for r in edges)))
+    write_durably(_mark(task, part), json.dumps({"input": task.digest(), "result": result.to_dict()}).encode())
+    return result
+
+
+def _mark(task: Task, part: int) -> Path:
+    folder = task.output / "done"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"p{part:05d}.json"
+
+
+def _expected(task: Task, source: Source) -> int:
+    """Rows that the passes over this part will report: each block once or twice, then its rows in a table."""
+    schema, rows = task.schema, 0
+    for type_id, node_type in enumerate(schema.node_types):
+        rows += sum(ref.rows for ref in source.refs(type_id, NODES)) * (3 if node_type.weighted else 2)
+    for type_id, edge_type in enumerate(schema.edge_types):
+        written = sum(ref.rows for ref in source.refs(type_id, OUT_EDGES, IN_EDGES))
+        rows += written * (2 if edge_type.weighted else 1) + sum(ref.rows for ref in source.refs(type_id, OUT_EDGES))
+    return rows

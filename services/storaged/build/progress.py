@@ -1,0 +1,55 @@
+"""Progress lines: what a build says while it works, twice a second whatever it is busy with."""
+
+from __future__ import annotations
+
+import json
+import threading
+from types import TracebackType
+from typing import Any, TextIO
+
+
+class Progress:
+    """Counts rows and writes JSON lines, from a thread of its own: kernels and RocksDB may take longer than a beat."""
+
+    def __init__(self, out: TextIO, interval_s: float = 0.4) -> None:
+        self._out, self._interval_s = out, interval_s
+        self._phase, self._done, self._total = "plan", 0, 0
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
+
+    def __enter__(self) -> Progress:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def expect(self, rows: int) -> None:
+        """There are this many rows more to do."""
+        with self._lock:
+            self._total += rows
+
+    def phase(self, name: str) -> None:
+        """What the build is at now, in a word or two."""
+        with self._lock:
+            self._phase = name
+
+    def step(self, rows: int) -> None:
+        """This many rows were done."""
+        with self._lock:
+            self._done += rows
+
+    def say(self, line: dict[str, Any]) -> None:
+        """Write one line."""
+        self._out.write(json.dumps(line, separators=(",", ":")) + "\n")
+        self._out.flush()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                line = {"phase": self._phase, "rows_done": min(self._done, self._total), "rows_total": self._total}
+            self.say(line)
+            if self._over.wait(self._interval_s):
+                return

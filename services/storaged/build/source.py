@@ -1,0 +1,87 @@
+"""What a build reads: the blocks of one part, in the order of the writes, without what a later tombstone killed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from storaged.build.progress import Progress
+from storaged.build.task import Task
+from storaged.store.graph import NODE_DELETES, BlockRef, GraphStore
+from storaged.store.image_writer import Files, ImageWriter
+from storaged.store.tables import TableStore
+
+I64 = NDArray[np.int64]
+Sections = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstones:
+    """The last delete of every deleted node of a type."""
+
+    ids: I64
+    """int64[n], ascending."""
+    stamps: I64
+    """int64[n], when each was deleted last."""
+
+    def kills(self, ids: I64, stamp: int) -> NDArray[np.bool_] | None:
+        """Which of the ids were deleted after ``stamp``; None where none was."""
+        if self.ids.size == 0 or ids.size == 0:
+            return None
+        at = np.minimum(np.searchsorted(self.ids, ids), self.ids.size - 1)
+        dead: NDArray[np.bool_] = (self.ids[at] == ids) & (self.stamps[at] > stamp)
+        return dead if dead.any() else None
+
+
+class Source:
+    """The blocks of one part at the cut."""
+
+    def __init__(self, store: GraphStore, loads: Sequence[int], part: int, progress: Progress) -> None:
+        self._store, self._loads, self._part, self._progress = store, tuple(loads), part, progress
+        self._tombstones: dict[int, Tombstones] = {}
+
+    def refs(self, type_id: int, *kinds: int) -> list[BlockRef]:
+        """The values of these kinds, in the order of the writes."""
+        return self._store.refs(self._part, kinds, type_id, self._loads)
+
+    def read(self, refs: Sequence[BlockRef]) -> Iterator[tuple[BlockRef, Sections]]:
+        """Their sections, one value at a time."""
+        for ref in refs:
+            yield ref, self._store.read(ref)
+            self._progress.step(ref.rows)
+
+    def tombstones(self, node_type: int) -> Tombstones:
+        """The deletes of a node type; they come to every part."""
+        if node_type not in self._tombstones:
+            refs = self.refs(node_type, NODE_DELETES)
+            blocks = [(sections["ids"], np.full(ref.rows, ref.stamp, np.int64)) for ref, sections in self.read(refs)]
+            ids = np.concatenate([np.zeros(0, np.int64), *(ids for ids, _ in blocks)])
+            stamps = np.concatenate([np.zeros(0, np.int64), *(stamps for _, stamps in blocks)])
+            order = np.argsort(ids, kind="stable")
+            ids, stamps = ids[order], stamps[order]
+            last = np.append(ids[1:] != ids[:-1], True)[: ids.size]
+            self._tombstones[node_type] = Tombstones(ids[last], stamps[last])
+        return self._tombstones[node_type]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workplace:
+    """Where a part is built: what it reads, what it writes, how much it may hold."""
+
+    task: Task
+    part: int
+    source: Source
+    image: ImageWriter
+    scratch: Files
+    tables: TableStore
+    progress: Progress
+
+    @property
+    def spools(self) -> Path:
+        """A folder for spool files."""
+        return self.scratch.folder

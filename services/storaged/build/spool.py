@@ -1,0 +1,145 @@
+"""Buckets: records that do not fit in memory, split by ranges of a key over flat files, a range at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkit.split import group
+
+Records = tuple[NDArray[Any], ...]
+"""Columns of equal length."""
+
+MAX_BUCKETS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """The records whose key is in low .. high, in the order in which they came."""
+
+    low: int
+    high: int
+    records: Records
+
+
+class Spool:
+    """Records in a flat file, appended in runs and read back in the same."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO = path.open("w+b")
+        self._runs: list[int] = []
+        self._dtypes: tuple[np.dtype[Any], ...] = ()
+        self.rows = 0
+
+    def append(self, records: Records) -> None:
+        """Add records at the end."""
+        self._dtypes = tuple(column.dtype for column in records)
+        for column in records:
+            self._file.write(np.ascontiguousarray(column).data)
+        self._runs.append(len(records[0]))
+        self.rows += len(records[0])
+
+    def read(self) -> Iterator[Records]:
+        """Everything again, run by run."""
+        self._file.seek(0)
+        for rows in self._runs:
+            yield tuple(np.fromfile(self._file, dtype, rows) for dtype in self._dtypes)
+
+    def remove(self) -> None:
+        """Give the space back."""
+        self._file.close()
+        self._path.unlink()
+
+
+def joined(runs: Iterable[Records]) -> Records:
+    """All records in one; () where there are none."""
+    held = list(runs)
+    if len(held) == 1:
+        return held[0]
+    return tuple(np.concatenate(columns) for columns in zip(*held, strict=True))
+
+
+def buckets(source: Iterable[Records], rows: int, *, low: int, high: int, limit: int, folder: Path, keys: tuple[int, ...] = (0,)) -> Iterator[Bucket]:
+    """Split ``source`` by ranges of a key, in ascending order of ranges.
+
+    Parameters
+    ----------
+    source : iterable of Records
+        At most ``rows`` records, read once, before the first bucket is given.
+    low, high : int
+        The key is in low .. high.
+    limit : int
+        Records that fit in memory at once. Where they all do there is one bucket, and no file is written.
+    folder : Path
+        Where files may be; nothing is left in it.
+    keys : tuple of int
+        Numbers of the columns to split by. Records that share the first key and are still too many are split by the
+        next: their buckets have equal ``low`` and ``high``. Records that share every key come in one bucket, however
+        many they are.
+    """
+    if rows <= limit or (low == high and len(keys) == 1):
+        held = joined(source)
+        if held:
+            yield Bucket(low, high, held)
+        return
+    if low == high:
+        yield from _by_next_key(source, low, limit=limit, folder=folder, keys=keys)
+        return
+    count = min(MAX_BUCKETS, -(-rows * 5 // (4 * limit)), high - low + 1)
+    width = -(-(high - low + 1) // count)
+    spools = _spread(source, count, keys[0], low, width, limit, folder)
+    for i, spool in enumerate(spools):
+        first = low + i * width
+        if spool.rows:
+            last = min(first + width - 1, high)
+            yield from buckets(spool.read(), spool.rows, low=first, high=last, limit=limit, folder=folder, keys=keys)
+        spool.remove()
+
+
+def _by_next_key(source: Iterable[Records], key: int, *, limit: int, folder: Path, keys: tuple[int, ...]) -> Iterator[Bucket]:
+    """Buckets of records that share their first key, by the next one, whose range is looked at first."""
+    spool = _new_spool(folder)
+    low, high = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+    for records in source:
+        spool.append(records)
+        if len(records[0]):
+            low, high = min(low, int(records[keys[1]].min())), max(high, int(records[keys[1]].max()))
+    for bucket in buckets(spool.read(), spool.rows, low=low, high=high, limit=limit, folder=folder, keys=keys[1:]):
+        yield Bucket(key, key, bucket.records)
+    spool.remove()
+
+
+def _spread(source: Iterable[Records], count: int, key: int, low: int, width: int, limit: int, folder: Path) -> list[Spool]:
+    spools = [_new_spool(folder) for _ in range(count)]
+    for records in _batches(source, max(limit // 4, 1)):
+        order, offsets = group(((records[key].astype(np.int64) - low) // width).astype(np.int32), count)
+        grouped = tuple(column[order] for column in records)
+        for i, spool in enumerate(spools):
+            if offsets[i] < offsets[i + 1]:
+                spool.append(tuple(column[offsets[i] : offsets[i + 1]] for column in grouped))
+    return spools
+
+
+def _batches(source: Iterable[Records], rows: int) -> Iterator[Records]:
+    """The same records in larger runs: a run is spread over many files."""
+    held: list[Records] = []
+    for records in source:
+        held.append(records)
+        if sum(len(piece[0]) for piece in held) >= rows:
+            yield joined(held)
+            held = []
+    if held:
+        yield joined(held)
+
+
+def _new_spool(folder: Path) -> Spool:
+    taken = len(list(folder.glob("spool-*")))
+    while (path := folder / f"spool-{taken}").exists():
+        taken += 1
+    return Spool(path)

@@ -1,0 +1,391 @@
+"""RocksDB's one door in storaged: ordered families of bytes, and a twin in memory that keeps the same promises.
+
+Facts that shape this file. rocksdict needs ``raw_mode`` everywhere and every column family named at open. Its
+``items()`` ends silently at a corrupt block, so scans use ``iter()`` and ask ``status()`` at the end. Space comes back
+when a family is dropped and no batch or handle of it is left. Large sorted runs go around the memtables: an SST file is
+written and moved in, several times faster than puts.
+"""
+
+from __future__ import annotations
+
+import shutil
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import rocksdict
+
+from asterism_proto.errors import AsterismError, Conflict, Corrupt, Internal, InvalidRequest, Unavailable
+
+MIB = 1 << 20
+CACHE_BYTES = 32 * MIB
+WRITE_BUFFER_BYTES = 64 * MIB
+BULK_BYTES = 4 * MIB
+"""Runs up to this size are plain puts: a file of their own would cost more than it saves."""
+
+Put = tuple[str, bytes, bytes | None]
+"""(family, key, value); a value of None deletes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """What a column family is good for."""
+
+    name: str
+    compressed: bool = False
+    """LZ4."""
+    blobs: bool = False
+    """Large values live in blob files, so that compaction moves keys only."""
+    cached: bool = True
+    """Reads go through the process's block cache."""
+
+
+class Bulk(Protocol):
+    """A sorted run on its way into a family; nothing of it is seen before `finish`."""
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Append; keys ascend strictly."""
+
+    def finish(self) -> None:
+        """Make the run visible and durable."""
+
+
+class Engine(Protocol):
+    """Ordered families of keys and values.
+
+    Every method raises `Corrupt` for bytes that fail their checksum, `Unavailable` for a full or failing disk,
+    `Conflict` for a folder that another process holds.
+    """
+
+    def get(self, family: str, key: bytes) -> bytes | None:
+        """The value of ``key``, or None."""
+
+    def write(self, puts: Sequence[Put], *, durable: bool = True) -> None:
+        """Apply all or nothing; with ``durable`` it survives a crash once this returns."""
+
+    def scan(self, family: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values in start <= key < stop, ascending; ``stop`` None is the end."""
+
+    def bulk(self, family: str) -> Bulk:
+        """A sorted run to be moved in whole."""
+
+    def delete_range(self, family: str, start: bytes, stop: bytes) -> None:
+        """Forget start <= key < stop; `compact` gives its space back."""
+
+    def drop(self, family: str) -> None:
+        """Empty the family and give its space back now."""
+
+    def flush(self) -> None:
+        """Bring everything that was written without a log to disk."""
+
+    def compact(self, family: str) -> None:
+        """Give the space of what was deleted back."""
+
+    def checkpoint(self, path: Path) -> None:
+        """An openable copy at ``path`` (which must not exist), by hard links."""
+
+    def close(self) -> None:
+        """Let go of the folder."""
+
+
+@cache
+def _shared() -> tuple[Any, Any]:
+    """The process's one block cache and one write-buffer manager."""
+    return rocksdict.Cache(CACHE_BYTES), rocksdict.WriteBufferManager(2 * WRITE_BUFFER_BYTES, False)
+
+
+def _options(family: Family | None) -> Any:
+    options = rocksdict.Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.create_missing_column_families(True)
+    options.set_write_buffer_size(WRITE_BUFFER_BYTES)
+    options.set_write_buffer_manager(_shared()[1])
+    options.set_max_background_jobs(2)
+    options.set_keep_log_file_num(2)
+    options.set_max_open_files(256)
+    kind = rocksdict.DBCompressionType
+    compression = kind.lz4() if family is not None and family.compressed else kind.none()
+    options.set_compression_type(compression)
+    table = rocksdict.BlockBasedOptions()
+    if family is None or family.cached:
+        table.set_block_cache(_shared()[0])
+    else:
+        table.disable_cache()
+    table.set_bloom_filter(10, False)
+    options.set_block_based_table_factory(table)
+    if family is not None and family.blobs:
+        options.set_enable_blob_files(True)
+        options.set_min_blob_size(16 << 10)
+        options.set_blob_compression_type(compression)
+        options.set_enable_blob_gc(True)
+        options.set_blob_gc_age_cutoff(1.0)
+        options.set_blob_gc_force_threshold(0.25)
+    return options
+
+
+def _ours(error: Exception, path: Path) -> AsterismError:
+    """The typed error of what RocksDB said."""
+    text = str(error)
+    if "No space left" in text or "SpaceLimit" in text:
+        return Unavailable(f"{path}: the disk is full ({text}); free space and restart the daemon")
+    if "lock" in text.lower() and "IO error" in text:
+        return Conflict(f"{path} is open in another process ({text})")
+    if "Corruption" in text or "checksum" in text.lower():
+        return Corrupt(f"{path}: {text}")
+    if "IO error" in text:
+        return Unavailable(f"{path}: {text}")
+    return Internal(f"{path}: {text}")
+
+
+class RocksEngine:
+    """An engine on a RocksDB folder."""
+
+    def __init__(self, path: Path, families: Sequence[Family], *, read_only: bool = False) -> None:
+        self.path = path
+        self._families = {family.name: family for family in families}
+        access = rocksdict.AccessType.read_only(False) if read_only else rocksdict.AccessType.read_write()
+        if not read_only:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        self._runs = path.with_name(path.name + "-runs")
+        self._run = 0
+        if self._runs.exists() and not read_only:
+            shutil.rmtree(self._runs)
+        named = {name: _options(family) for name, family in self._families.items()}
+        try:
+            self._db = rocksdict.Rdict(str(path), _options(None), column_families=named, access_type=access)
+        except Exception as error:
+            raise _ours(error, path) from error
+        self._columns: dict[str, Any] = {name: self._db.get_column_family(name) for name in named}
+        self._durable, self._unlogged = rocksdict.WriteOptions(), rocksdict.WriteOptions()
+        self._durable.sync = True
+        self._unlogged.disable_wal = True  # type: ignore[method-assign, assignment]  # a property, whatever its stub says
+
+    def get(self, family: str, key: bytes) -> bytes | None:
+        """The value of ``key``, or None."""
+        try:
+            found: bytes | None = self._columns[family].get(key)
+        except Exception as error:
+            raise _ours(error, self.path) from error
+        return found
+
+    def write(self, puts: Sequence[Put], *, durable: bool = True) -> None:
+        """Apply all or nothing."""
+        batch = rocksdict.WriteBatch(raw_mode=True)
+        handles = {name: self._db.get_column_family_handle(name) for name in {family for family, _, _ in puts}}
+        try:
+            for family, key, value in puts:
+                if value is None:
+                    batch.delete(key, handles[family])
+                else:
+                    batch.put(key, value, handles[family])
+            self._db.write(batch, self._durable if durable else self._unlogged)
+        except Exception as error:
+            raise _ours(error, self.path) from error
+
+    def scan(self, family: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values in order; Corrupt where the iterator stopped for another reason than the end."""
+        try:
+            cursor = self._columns[family].iter()
+            cursor.seek(start)
+            while cursor.valid():
+                key = cursor.key()
+                if stop is not None and key >= stop:
+                    break
+                yield key, cursor.value()
+                cursor.next()
+            cursor.status()
+        except AsterismError:
+            raise
+        except Exception as error:
+            raise _ours(error, self.path) from error
+
+    def bulk(self, family: str) -> _RocksBulk:
+        """A sorted run: a file that is moved in, or puts where it stays small."""
+        self._runs.mkdir(exist_ok=True)
+        self._run += 1
+        return _RocksBulk(self, family, self._runs / f"{self._run}.sst")
+
+    def move_in(self, family: str, file: Path) -> None:
+        """Make a finished SST file part of ``family``."""
+        how = rocksdict.IngestExternalFileOptions()
+        how.set_move_files(True)
+        try:
+            self._columns[family].ingest_external_file([str(file)], how)
+        except Exception as error:
+            raise _ours(error, self.path) from error
+        file.unlink(missing_ok=True)
+
+    def delete_range(self, family: str, start: bytes, stop: bytes) -> None:
+        """Forget a range."""
+        try:
+            self._columns[family].delete_range(start, stop)
+        except Exception as error:
+            raise _ours(error, self.path) from error
+
+    def drop(self, family: str) -> None:
+        """Drop the column family and make it anew: its files go with its last handle."""
+        try:
+            del self._columns[family]
+            self._db.drop_column_family(family)
+            self._columns[family] = self._db.create_column_family(family, _options(self._families[family]))
+        except Exception as error:
+            raise _ours(error, self.path) from error
+
+    def flush(self) -> None:
+        """Flush every family, and wait."""
+        try:
+            for column in self._columns.values():
+                column.flush(True)
+        except Exception as error:
+            raise _ours(error, self.path) from error
+
+    def compact(self, family: str) -> None:
+        """Flush, then compact the whole family, blob files included."""
+        try:
+            self._columns[family].flush(True)
+            self._columns[family].compact_range(None, None)
+        except Exception as error:
+            raise _ours(error, self.path) from error
+
+    def checkpoint(self, path: Path) -> None:
+        """RocksDB's own checkpoint."""
+        if path.exists():
+            raise Conflict(f"checkpoint {path}: the folder is there already")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            rocksdict.Checkpoint(self._db).create_checkpoint(str(path))
+        except Exception as error:
+            raise _ours(error, self.path) from error
+
+    def close(self) -> None:
+        """Close every handle; the folder may be opened again at once."""
+        self._columns.clear()
+        self._db.close()
+        shutil.rmtree(self._runs, ignore_errors=True)
+
+
+class _RocksBulk:
+    def __init__(self, engine: RocksEngine, family: str, file: Path) -> None:
+        self._engine, self._family, self._file = engine, family, file
+        self._held: list[tuple[bytes, bytes]] = []
+        self._size = 0
+        self._last = b""
+        self._writer: Any = None
+
+    def put(self, key: bytes, value: bytes) -> None:
+        if key <= self._last:
+            raise InvalidRequest(f"a sorted run needs ascending keys; {key.hex()} follows {self._last.hex()}")
+        self._last = key
+        if self._writer is None:
+            self._held.append((key, value))
+            self._size += len(value)
+            if self._size > BULK_BYTES:
+                self._spill()
+            return
+        try:
+            self._writer[key] = value
+        except Exception as error:
+            raise _ours(error, self._engine.path) from error
+
+    def _spill(self) -> None:
+        try:
+            self._writer = rocksdict.SstFileWriter(_options(self._engine._families[self._family]))
+            self._writer.open(str(self._file))
+            for key, value in self._held:
+                self._writer[key] = value
+        except Exception as error:
+            raise _ours(error, self._engine.path) from error
+        self._held.clear()
+
+    def finish(self) -> None:
+        if self._writer is None:
+            if self._held:
+                self._engine.write([(self._family, key, value) for key, value in self._held], durable=False)
+                self._held.clear()
+            return
+        try:
+            self._writer.finish()
+        except Exception as error:
+            raise _ours(error, self._engine.path) from error
+        self._writer = None
+        self._engine.move_in(self._family, self._file)
+
+
+class MemoryEngine:
+    """The twin: sorted lists, no disk. A checkpoint is another twin, kept under its path."""
+
+    def __init__(self, families: Sequence[Family]) -> None:
+        self._values: dict[str, dict[bytes, bytes]] = {family.name: {} for family in families}
+        self._keys: dict[str, list[bytes]] = {family.name: [] for family in families}
+        self.checkpoints: dict[Path, Mapping[str, Mapping[bytes, bytes]]] = {}
+
+    def get(self, family: str, key: bytes) -> bytes | None:
+        """The value of ``key``, or None."""
+        return self._values[family].get(key)
+
+    def write(self, puts: Sequence[Put], *, durable: bool = True) -> None:
+        """Apply all; memory is as durable as its process."""
+        for family, key, value in puts:
+            if value is None:
+                self.delete_range(family, key, key + b"\0")
+                continue
+            if key not in self._values[family]:
+                insort(self._keys[family], key)
+            self._values[family][key] = bytes(value)
+
+    def scan(self, family: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values as they were when the scan began."""
+        keys = self._keys[family]
+        values = self._values[family]
+        end = len(keys) if stop is None else bisect_left(keys, stop)
+        yield from [(key, values[key]) for key in keys[bisect_left(keys, start) : end]]
+
+    def bulk(self, family: str) -> _MemoryBulk:
+        """A sorted run."""
+        return _MemoryBulk(self, family)
+
+    def delete_range(self, family: str, start: bytes, stop: bytes) -> None:
+        """Forget a range."""
+        keys = self._keys[family]
+        low, high = bisect_left(keys, start), bisect_left(keys, stop)
+        for key in keys[low:high]:
+            del self._values[family][key]
+        del keys[low:high]
+
+    def drop(self, family: str) -> None:
+        """Empty the family."""
+        self._keys[family].clear()
+        self._values[family].clear()
+
+    def flush(self) -> None:
+        """Nothing is behind."""
+
+    def compact(self, family: str) -> None:
+        """Nothing is kept of what was deleted."""
+
+    def checkpoint(self, path: Path) -> None:
+        """A copy of the families, in ``checkpoints``."""
+        if path in self.checkpoints:
+            raise Conflict(f"checkpoint {path}: the folder is there already")
+        self.checkpoints[path] = {name: dict(values) for name, values in self._values.items()}
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class _MemoryBulk:
+    def __init__(self, engine: MemoryEngine, family: str) -> None:
+        self._engine, self._family = engine, family
+        self._held: list[Put] = []
+
+    def put(self, key: bytes, value: bytes) -> None:
+        if self._held and key <= self._held[-1][1]:
+            raise InvalidRequest(f"a sorted run needs ascending keys; {key.hex()} follows {self._held[-1][1].hex()}")
+        self._held.append((self._family, key, value))
+
+    def finish(self) -> None:
+        self._engine.write(self._held)
+        self._held = []

@@ -1,0 +1,265 @@
+"""The graph database: blocks as they were loaded, durable, replaced by a replay of themselves, seen by builds only.
+
+A block is one chunk's rows of one kind and type for one part. It is kept as values of up to a mebibyte: its ids and
+weights under its own kind, its features under the kind's ``COLUMNS`` twin, beside ids of their own. A small record of
+each value (rows, size, crc, range of its ids) is kept in a family of its own: plans are made from records, and a value
+that is missing or altered can not go unnoticed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import threading
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_proto.arrays import Frame, decode, encode
+from asterism_proto.errors import Corrupt, InvalidRequest, NotFound
+from asterism_proto.schema import Schema
+from asterism_proto.v1.common_pb2 import Empty
+from asterism_proto.v1.storaged_pb2 import BlockKind
+from storaged.store import keys
+from storaged.store.engine import Engine, Family, Put, RocksEngine
+from storaged.store.keys import BLOCKS, COLUMNS, INDEX, BlockKey
+from storaged.store.members import Members
+
+Arrays = Mapping[str, NDArray[Any]]
+
+FAMILIES = (Family(name=BLOCKS, compressed=True, blobs=True, cached=False), Family(name=INDEX))
+VALUE_BYTES = 768 << 10
+"""Aimed at, per value: with a head and its last rows it stays below 1 MiB."""
+
+NODES, OUT_EDGES, IN_EDGES = int(BlockKind.NODES), int(BlockKind.OUT_EDGES), int(BlockKind.IN_EDGES)
+EDGE_FEATURES, NODE_DELETES = int(BlockKind.EDGE_FEATURES), int(BlockKind.NODE_DELETES)
+OUT_EDGE_DELETES, IN_EDGE_DELETES = int(BlockKind.OUT_EDGE_DELETES), int(BlockKind.IN_EDGE_DELETES)
+
+ID_SECTION = {
+    NODES: "ids",
+    NODE_DELETES: "ids",
+    OUT_EDGES: "src",
+    OUT_EDGE_DELETES: "src",
+    IN_EDGES: "dst",
+    IN_EDGE_DELETES: "dst",
+    EDGE_FEATURES: "eid",
+}
+"""The section that says which row a block's row is of."""
+
+_HEAD = struct.Struct("<II")
+_RECORD = struct.Struct("<IIIxxxxqq")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One chunk's rows of one kind and type for one part."""
+
+    load_id: int
+    chunk: int
+    kind: int
+    """A `BlockKind`."""
+    type_id: int
+    part: int
+    arrays: Arrays
+    """Sections as listed at `BlockKind`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRef:
+    """A value that a build will read."""
+
+    key: BlockKey
+    rank: int
+    """The place of its load in commit order."""
+    rows: int
+    size: int
+    crc: int
+    lowest: int
+    """Of its ids; -1 where there is no row."""
+    highest: int
+
+    @property
+    def stamp(self) -> int:
+        """Orders writes: a larger one is later."""
+        return self.rank << 32 | self.key.chunk
+
+
+class GraphStore:
+    """The blocks of one space's parts on this host. Safe to call from several threads."""
+
+    def __init__(self, engine: Engine, schema: Schema, *, spill: Path | None = None) -> None:
+        self._engine, self._schema = engine, schema
+        self._lock = threading.Lock()
+        self._kinds = set(self._known_kinds())
+        self._members = Members(self._node_run, spill)
+        for part, kind, type_id in self._kinds:
+            if kind in (NODES, NODE_DELETES):
+                prefix = keys.type_prefix(part, kind, type_id)
+                self._members.note(keys.parse_block_key(raw) for raw, _ in engine.scan(INDEX, prefix, keys.after(prefix)))
+
+    @classmethod
+    def open(cls, path: Path, schema: Schema, *, read_only: bool = False) -> GraphStore:
+        """The store in a folder, made if it is not there; ``read_only`` for a checkpoint."""
+        if read_only and not path.exists():
+            raise NotFound(f"checkpoint {path}: there is no such folder; the build needs the one that its job took")
+        return cls(RocksEngine(path, FAMILIES, read_only=read_only), schema, spill=None if read_only else path.with_name(path.name + "-members"))
+
+    def write(self, blocks: Sequence[Block]) -> int:
+        """Keep the blocks, all or none, durable on return; a replay replaces what it replays. Gives the bytes kept."""
+        puts: list[Put] = []
+        fresh: list[BlockKey] = []
+        for block in blocks:
+            mine = dict(_values(block))
+            puts += self._leftovers(block, mine)
+            for key, (record, value) in mine.items():
+                raw = keys.block_key(key)
+                puts += [(BLOCKS, raw, value), (INDEX, raw, record)]
+                fresh.append(key)
+        if not puts:
+            return 0
+        self._engine.write(puts)
+        with self._lock:
+            self._kinds.update((key.part, key.kind, key.type_id) for key in fresh)
+            self._members.note(key for key in fresh if key.kind in (NODES, NODE_DELETES))
+        return sum(len(value) for _, _, value in puts if value is not None)
+
+    def exists(self, type_id: int, ids: NDArray[np.int64], load_id: int, loads: Sequence[int]) -> NDArray[np.uint8]:
+        """Which ids are alive after ``loads`` in this order and then what load ``load_id`` wrote so far; uint8[n]."""
+        with self._lock:
+            return self._members.alive(type_id, np.ascontiguousarray(ids, np.int64), load_id, loads)
+
+    def refs(self, part: int, kinds: Iterable[int], type_id: int, loads: Sequence[int]) -> list[BlockRef]:
+        """The values of these kinds that ``loads`` wrote, in the order of the writes."""
+        ranks = {load: rank for rank, load in enumerate(loads)}
+        found: list[BlockRef] = []
+        for kind in kinds:
+            prefix = keys.type_prefix(part, kind, type_id)
+            for raw, record in self._engine.scan(INDEX, prefix, keys.after(prefix)):
+                key = keys.parse_block_key(raw)
+                if key.load_id in ranks:
+                    found.append(BlockRef(key, ranks[key.load_id], *_RECORD.unpack(record)))
+        return sorted(found, key=lambda ref: (ref.rank, ref.key.chunk, ref.key.kind, ref.key.sub))
+
+    def read(self, ref: BlockRef) -> dict[str, NDArray[Any]]:
+        """The sections of one value; Corrupt where it is missing or not what was written."""
+        value = self._engine.get(BLOCKS, keys.block_key(ref.key))
+        if value is None:
+            raise Corrupt(f"block {ref.key}: recorded, but its value is missing; restore this storaged from a replica or load again")
+        return _decoded(ref.key, value, ref.rows, ref.size, ref.crc)
+
+    def checkpoint(self, path: Path) -> None:
+        """A copy by hard links that a build reads; one that is there already is left as it is (same job, same input)."""
+        if path.exists():
+            return
+        making = path.with_name(path.name + ".making")
+        shutil.rmtree(making, ignore_errors=True)
+        self._engine.checkpoint(making)
+        making.rename(path)
+
+    def drop_loads(self, load_ids: Iterable[int]) -> None:
+        """Forget every block of these loads and give their space back."""
+        doomed = list(load_ids)
+        dropped = 0
+        with self._lock:
+            kinds = sorted(self._kinds)
+            self._members.forget(doomed)
+        for part, kind, type_id in kinds:
+            for load_id in doomed:
+                prefix = keys.load_prefix(part, kind, type_id, load_id)
+                found = [raw for raw, _ in self._engine.scan(INDEX, prefix, keys.after(prefix))]
+                puts: list[Put] = [(family, raw, None) for raw in found for family in (BLOCKS, INDEX)]
+                if puts:
+                    self._engine.write(puts)
+                dropped += len(found)
+        if dropped:
+            self._engine.compact(BLOCKS)
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._engine.close()
+
+    def _known_kinds(self) -> Iterator[tuple[int, int, int]]:
+        """Every (part, kind, type) that has a block, by one seek each."""
+        start: bytes | None = b""
+        while start is not None:
+            raw = next((raw for raw, _ in self._engine.scan(INDEX, start, None)), None)
+            if raw is None:
+                return
+            key = keys.parse_block_key(raw)
+            yield key.part, key.kind, key.type_id
+            start = keys.after(keys.type_prefix(key.part, key.kind, key.type_id))
+
+    def _leftovers(self, block: Block, fresh: Mapping[BlockKey, object]) -> list[Put]:
+        """Deletes of what an earlier write of this block left and this one does not replace."""
+        puts: list[Put] = []
+        for kind in (block.kind, block.kind | COLUMNS):
+            prefix = keys.chunk_prefix(block.part, kind, block.type_id, block.load_id, block.chunk)
+            if self._engine.get(INDEX, prefix + bytes(4)) is None:
+                continue
+            for raw, _ in self._engine.scan(INDEX, prefix, keys.after(prefix)):
+                if keys.parse_block_key(raw) not in fresh:
+                    puts += [(BLOCKS, raw, None), (INDEX, raw, None)]
+        return puts
+
+    def _node_run(self, key: BlockKey) -> tuple[NDArray[np.int64], bool]:
+        """The ids of a node block, and whether it brings them to life."""
+        raw = keys.block_key(key)
+        record, value = self._engine.get(INDEX, raw), self._engine.get(BLOCKS, raw)
+        if record is None or value is None:
+            raise Corrupt(f"block {key}: its value is missing; restore this storaged from a replica or load again")
+        rows, size, crc, _, _ = _RECORD.unpack(record)
+        ids: NDArray[np.int64] = _decoded(key, value, rows, size, crc)["ids"]
+        return ids, key.kind == NODES
+
+
+def _values(block: Block) -> Iterator[tuple[BlockKey, tuple[bytes, bytes]]]:
+    """The keys of a block's values, each with its record and value."""
+    id_section = ID_SECTION.get(block.kind)
+    if id_section is None or id_section not in block.arrays:
+        raise InvalidRequest(f"block of kind {block.kind}: expected one of {sorted(ID_SECTION)} with its section of ids, not {sorted(block.arrays)}")
+    ids = np.asarray(block.arrays[id_section], np.int64)
+    plain = {name: array for name, array in block.arrays.items() if not name.startswith("f:")}
+    columns = {name: array for name, array in block.arrays.items() if name.startswith("f:")}
+    for kind, sections in ((block.kind, plain), (block.kind | COLUMNS, {id_section: ids, **columns} if columns else {})):
+        if not sections:
+            continue
+        step = _rows_per_value(sections, len(ids))
+        for sub, low in enumerate(range(0, max(len(ids), 1), step)):
+            high = min(low + step, len(ids))
+            body = encode(Frame(Empty(), dict(_slice(sections, low, high, len(ids)))), envelope=False)
+            crc = zlib.crc32(body)
+            mine = ids[low:high]
+            lowest, highest = (int(mine.min()), int(mine.max())) if len(mine) else (-1, -1)
+            record = _RECORD.pack(high - low, len(body), crc, lowest, highest)
+            yield BlockKey(block.part, kind, block.type_id, block.load_id, block.chunk, sub), (record, _HEAD.pack(high - low, crc) + body)
+
+
+def _rows_per_value(sections: Arrays, rows: int) -> int:
+    per_row = sum(array.nbytes for array in sections.values()) / max(rows, 1)
+    return max(1, int(VALUE_BYTES / max(per_row, 1.0)))
+
+
+def _slice(sections: Arrays, low: int, high: int, rows: int) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Rows low .. high of every section; lists take their indptr with them, counted from 0 again."""
+    for name, array in sections.items():
+        if name.endswith(".indptr"):
+            yield name, np.asarray(array[low : high + 1] - array[low], np.int64)
+        elif name.endswith(".values") and (indptr := sections.get(name[: -len("values")] + "indptr")) is not None:
+            yield name, array[int(indptr[low]) : int(indptr[high])]
+        elif len(array) != rows:
+            raise InvalidRequest(f"block: the section {name!r} has {len(array)} rows, its ids {rows}; they must be the same")
+        else:
+            yield name, array[low:high]
+
+
+def _decoded(key: BlockKey, value: bytes, rows: int, size: int, crc: int) -> dict[str, NDArray[Any]]:
+    # A bytearray's views are writable: kernels see one array type, however a section travelled.
+    body = bytearray(memoryview(value)[_HEAD.size :])
+    if len(body) != size or _HEAD.unpack_from(value) != (rows, crc) or zlib.crc32(body) != crc:
+        raise Corrupt(f"block {key}: its value is not what was written; restore this storaged from a replica or load again")
+    return dict(decode(body, Empty, envelope=False).arrays)  # type: ignore[arg-type]

@@ -1,0 +1,149 @@
+"""Writing an image: mapped and appended files, then a manifest that makes them one, atomically.
+
+Mapped pages are the page cache's, not the process's: a build may fill files far larger than its memory limit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from storaged.store.image import CRC_BYTES, FORMAT, MANIFEST
+
+
+class Appended:
+    """A file that grows at its end."""
+
+    def __init__(self, path: Path, dtype: DTypeLike) -> None:
+        self._file: BinaryIO = path.open("wb")
+        self._dtype = np.dtype(dtype)
+        self.rows = 0
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Add ``values``, one-dimensional, at the end."""
+        self._file.write(np.ascontiguousarray(values, self._dtype).data)
+        self.rows += len(values)
+
+    def close(self) -> None:
+        """No more will come."""
+        self._file.close()
+
+
+class Files:
+    """Flat little-endian files of one folder, by name: made, mapped, appended to, cut, removed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self._known: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
+        self._open: dict[str, Appended] = {}
+
+    def path(self, name: str) -> Path:
+        """Where the array called ``name`` is."""
+        return self.folder / f"{name}.bin"
+
+    def create(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
+        """A new mapped array, all zero; zero pages take no disk until they are written."""
+        self._known[name] = (np.dtype(dtype), shape)
+        with self.path(name).open("wb") as file:
+            file.truncate(np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64)))
+        return self.map(name)
+
+    def append_to(self, name: str, dtype: DTypeLike) -> Appended:
+        """A new file to append to; its shape is known once it is mapped."""
+        self._known[name] = (np.dtype(dtype), (-1,))
+        self._open[name] = Appended(self.path(name), dtype)
+        return self._open[name]
+
+    def map(self, name: str) -> NDArray[Any]:
+        """The array, writable, as a plain ndarray over the mapped file."""
+        dtype, shape = self._settled(name)
+        if 0 in shape:
+            return np.zeros(shape, dtype)
+        return np.memmap(self.path(name), dtype, "r+", shape=shape).view(np.ndarray)
+
+    def cut(self, name: str, rows: int) -> None:
+        """Keep the first ``rows`` rows. Maps taken before must not be used beyond them."""
+        dtype, shape = self._known[name]
+        self._known[name] = (dtype, (rows, *shape[1:]))
+        os.truncate(self.path(name), dtype.itemsize * int(np.prod((rows, *shape[1:]), dtype=np.int64)))
+
+    def remove(self, name: str) -> None:
+        """Forget an array and give its space back."""
+        self._settled(name)
+        del self._known[name]
+        self.path(name).unlink()
+
+    def adopt(self, other: Files, name: str, as_name: str) -> None:
+        """Take an array of another folder (of the same file system) over."""
+        self._known[as_name] = other._settled(name)
+        del other._known[name]
+        other.path(name).rename(self.path(as_name))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._known
+
+    def _settled(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        dtype, shape = self._known[name]
+        if name in self._open:
+            stream = self._open.pop(name)
+            stream.close()
+            shape = (stream.rows,)
+            self._known[name] = (dtype, shape)
+        return dtype, shape
+
+
+class ImageWriter(Files):
+    """The files of one part's image. Nothing counts before `finish`."""
+
+    def finish(self, description: Mapping[str, Any]) -> str:
+        """Make everything durable, then the manifest; gives the image's digest.
+
+        Parameters
+        ----------
+        description : mapping
+            What the manifest says beside its files: the records of the part, without anything that differs between
+            builds of the same content (times, jobs, versions, hosts).
+        """
+        files = {}
+        for name in sorted(self._known):
+            dtype, shape = self._settled(name)
+            files[name] = {"dtype": dtype.name, "shape": list(shape), "crc32": _seal(self.path(name))}
+        manifest = json.dumps({"format": FORMAT, **description, "files": files}, sort_keys=True, separators=(",", ":")).encode()
+        write_durably(self.folder / MANIFEST, manifest)
+        return hashlib.sha256(manifest).hexdigest()
+
+
+def _seal(path: Path) -> list[int]:
+    """Bring a file to disk; gives the crc of each of its mebibytes."""
+    found = []
+    with path.open("rb") as file:
+        while chunk := file.read(CRC_BYTES):
+            found.append(zlib.crc32(chunk))
+        os.fsync(file.fileno())
+    return found
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Replace ``path`` by ``content`` such that a crash leaves the old or the new."""
+    making = path.with_name(path.name + ".making")
+    with making.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    making.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
