@@ -1,0 +1,183 @@
+"""What Asterism does, in two minutes: a shop's graph is made, loaded, built, sampled, checked and exported.
+
+    make demo            or: python examples/demo.py --size 3 --address localhost:9669
+
+Everything happens in this process and in the folder `demo-data`, unless an address says otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+
+import asterism
+from asterism import Client, Graph, export, ingest
+from asterism.cli.jobs import wait_for
+from asterism.cli.output import Output, table
+from asterism.formats import generate
+
+SPACE = "shop"
+CONSOLE = Console(highlight=False)
+OUTPUT = Output(as_json=False)
+DRAWS = 400_000
+
+
+def chapter(number: int, title: str, told: str) -> None:
+    CONSOLE.print(f"\n[bold cyan]{number}. {title}[/bold cyan]\n[dim]{told}[/dim]")
+
+
+def timed(ask: Callable[[], Any]) -> tuple[Any, float, float]:
+    """The answer of a call, and milliseconds of its first run and of the fastest of the next ten."""
+    times = []
+    answer = None
+    for _ in range(11):
+        started = time.perf_counter()
+        answer = ask()
+        times.append((time.perf_counter() - started) * 1000)
+    return answer, times[0], min(times[1:])
+
+
+def make(folder: Path, size: float) -> Path:
+    chapter(1, "A graph", "Users who buy and view items of a shop, with weights and features, as files in DGL's chunked format.")
+    started = time.perf_counter()
+    source = generate.shop(folder, users=int(20_000 * size), items=int(4_000 * size), purchases=int(300_000 * size), seed=7)
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    CONSOLE.print(f"{len(files)} files, {sum(path.stat().st_size for path in files) / 1e6:.1f} MB, made in {time.perf_counter() - started:.1f} s")
+    return source
+
+
+def load(client: Client, source: Path) -> None:
+    chapter(2, "Loading", "Chunk by chunk in bounded memory. A chunk that is acknowledged is on disk; a load that is cut off resumes.")
+    client.create_space(SPACE, ingest.schema_of(source))
+    with OUTPUT.progress() as tell:
+        report = ingest.load(client, SPACE, source, progress=lambda p: tell(f"load {p.phase}", p.rows_done, p.rows_total))
+    rows = report.nodes + report.edges
+    CONSOLE.print(f"{report.nodes:,} nodes and {report.edges:,} edges in {report.seconds:.1f} s: {rows / report.seconds:,.0f} rows a second")
+
+
+def build(client: Client) -> None:
+    chapter(3, "Building", "A job in the background makes alias tables and images, audits them against the weights, and publishes a version.")
+    started = time.perf_counter()
+    job = wait_for(OUTPUT, client, client.submit_job(SPACE).job_id, 600)
+    if job.state != "FINISHED":
+        raise SystemExit(f"the build {job.state}: {job.cause}")
+    audit = max(share.audit_tv for share in client.manifest(SPACE).totals)
+    CONSOLE.print(
+        f"version {job.version} after {time.perf_counter() - started:.1f} s; the tables differ from the weights by {audit:.1e} (total variation)"
+    )
+
+
+def sample(graph: Graph) -> None:
+    chapter(4, "Sampling", "What a trainer asks thousands of times a second. The first call of a kind compiles its kernels, where no cache has them.")
+    users = graph.sample_nodes(512, "user", seed=1).nodes
+    calls: list[tuple[str, Callable[[], Any], Callable[[Any], str]]] = [
+        ("512 users", lambda: graph.sample_nodes(512, "user"), lambda a: f"{a.nodes[:5].tolist()} ..."),
+        ("512 items by weight", lambda: graph.sample_nodes(512, "item"), lambda a: f"{a.nodes[:5].tolist()} ..."),
+        (
+            "512 purchases by weight",
+            lambda: graph.sample_edges(512, "buys"),
+            lambda a: f"{list(zip(a.src[:3].tolist(), a.dst[:3].tolist(), strict=True))} ...",
+        ),
+        ("10 items that each of 512 users bought", lambda: graph.sample_neighbors(users, "buys", 10), lambda a: f"int64{list(a.nodes.shape)}"),
+        (
+            "the same, none twice",
+            lambda: graph.sample_neighbors(users, "buys", 10, replace=False),
+            lambda a: f"{int((a.nodes >= 0).sum()):,} of {a.nodes.size:,}",
+        ),
+        (
+            "who bought what they bought: 10, then 5",
+            lambda: graph.sample_fanout(users, ["buys", "bought_by"], [10, 5]),
+            lambda a: " -> ".join(f"{len(h):,}" for h in a.hops),
+        ),
+    ]
+    rows = []
+    for name, ask, show in calls:
+        answer, first, best = timed(ask)
+        rows.append((name, f"{first:,.1f} ms", f"{best:,.2f} ms", show(answer)))
+    CONSOLE.print(table("", ("drawn", "first call", "best of 10", "what comes back"), rows))
+    same = graph.sample_nodes(1000, "item", seed=5).nodes.tobytes() == graph.sample_nodes(1000, "item", seed=5).nodes.tobytes()
+    CONSOLE.print(f"the same seed gives the same bytes: {'yes' if same else 'NO'}")
+
+
+def check(graph: Graph) -> float:
+    chapter(5, "Is it right?", f"{DRAWS:,} items drawn by weight, against the weights themselves.")
+    ids, weights = (np.concatenate(columns) for columns in zip(*((b.ids, b.weights) for b in graph.scan_nodes("item")), strict=True))
+    order = np.argsort(ids)
+    ids, share = ids[order], weights[order].astype(np.float64) / weights.sum(dtype=np.float64)
+    drawn = np.bincount(np.searchsorted(ids, graph.sample_nodes(DRAWS, "item", seed=11).nodes), minlength=len(ids))
+    sigma = np.sqrt(DRAWS * share * (1 - share))
+    heaviest = np.argsort(share)[::-1][:6]
+    rows = [(int(ids[i]), f"{share[i]:.4%}", f"{drawn[i] / DRAWS:.4%}", f"{(drawn[i] - DRAWS * share[i]) / sigma[i]:+.2f} sigma") for i in heaviest]
+    CONSOLE.print(table("the heaviest items", ("item", "its share of the weight", "its share of the draws", "off by"), rows))
+    enough = DRAWS * share >= 5
+    statistic = float((((drawn - DRAWS * share) ** 2)[enough] / (DRAWS * share)[enough]).sum())
+    freedom = int(enough.sum()) - 1
+    off = (statistic - freedom) / np.sqrt(2 * freedom)
+    weightless = int(drawn[share == 0].sum())
+    CONSOLE.print(f"chi-square over {freedom + 1:,} items: {statistic:,.0f} where {freedom:,} is expected, {off:+.1f} sigma")
+    CONSOLE.print(f"items of weight 0: {int((share == 0).sum()):,}; drawn of them: {weightless}")
+    return float(off)
+
+
+def give(graph: Graph, out: Path) -> None:
+    chapter(6, "Exporting", "Two partitions that DGL's distributed training loads, written without DGL.")
+    started = time.perf_counter()
+    with OUTPUT.progress() as tell:
+        export.dgl(graph, out, parts=2, progress=lambda p: tell(f"export {p.phase}", p.rows_done, p.rows_total))
+    files = sorted(path for path in out.rglob("*") if path.is_file())
+    rows = [(str(path.relative_to(out)), f"{path.stat().st_size / 1e6:,.2f} MB") for path in files]
+    CONSOLE.print(table("", (f"in {out}", "size"), rows))
+    CONSOLE.print(f"in {time.perf_counter() - started:.1f} s; `dgl.distributed.load_partition` reads them")
+
+
+def summary(client: Client, seconds: float, off: float) -> None:
+    manifest, schema = client.manifest(SPACE), client.describe(SPACE).schema
+    grid = Table.grid(padding=(0, 2))
+    for i, node_type in enumerate(schema.node_types):
+        grid.add_row(node_type.name, f"{manifest.count('NODE', i):,} nodes", f"weight {manifest.weight('NODE', i):,.0f}")
+    for i, edge_type in enumerate(schema.edge_types):
+        grid.add_row(edge_type.name, f"{manifest.count('EDGE', i):,} edges", f"weight {manifest.weight('EDGE', i):,.0f}")
+    grid.add_row("draws against weights", f"{off:+.1f} sigma", "within 5 is right" if abs(off) < 5 else "[red]WRONG[/red]")
+    CONSOLE.print(Panel(grid, title=f"all of it in {seconds:.0f} s", expand=False))
+    CONSOLE.print(
+        "Go on:  asterism --path demo-data/graph space describe shop\n"
+        "        asterism --path demo-data/graph sample neighbors shop 1 2 3 --type buys -n 5\n"
+        "        asterism serve demo-data/graph      then, from anywhere: asterism status"
+    )
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description="What Asterism does, in two minutes.")
+    arguments.add_argument("--folder", type=Path, default=Path("demo-data"))
+    arguments.add_argument("--size", type=float, default=1.0, help="1 is 20,000 users and 300,000 purchases")
+    arguments.add_argument("--address", help="of a running service; by default it runs in this process")
+    options = arguments.parse_args()
+    started = time.perf_counter()
+    shutil.rmtree(options.folder, ignore_errors=True)
+    CONSOLE.print(Panel("[bold]Asterism[/bold]: sample from graphs that are larger than memory", expand=False))
+    source = make(options.folder / "files", options.size)
+    with asterism.connect(options.address) if options.address else asterism.open(options.folder / "graph") as client:
+        if options.address:
+            client.drop_space(SPACE, if_exists=True)
+        load(client, source)
+        build(client)
+        graph = client.graph(SPACE)
+        sample(graph)
+        off = check(graph)
+        give(graph, options.folder / "partitions")
+        summary(client, time.perf_counter() - started, off)
+    if abs(off) >= 5:
+        raise SystemExit("the draws do not follow the weights")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""What the first page promises is true: its example runs, its links lead somewhere, its commands exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCUMENTS = ("README.md", "CHANGELOG.md", *(f"docs/{name}.md" for name in ("architecture", "protocol", "operations")))
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_the_example_of_the_readme_runs(root: Path, tmp_path: Path) -> None:
+    (program,) = blocks(root / "README.md", "python")
+    program += "\nassert bought.nodes.shape == (32, 10)\nassert len(prices['price']) == 256\nassert items.version == 1\nclient.close()\n"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_link_in_a_document_leads_to_a_file(root: Path, document: str) -> None:
+    path = root / document
+    targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)]+)\)", path.read_text()) if "://" not in target]
+    assert [target for target in targets if target and not (path.parent / target).exists()] == []
+
+
+def test_every_target_that_the_readme_names_is_in_the_makefile(root: Path) -> None:
+    named = set(re.findall(r"(?:^|`)make ([a-z-]+)", (root / "README.md").read_text(), re.MULTILINE))
+    made = set(re.findall(r"^([a-z-]+):", (root / "Makefile").read_text(), re.MULTILINE))
+    assert {"demo", "test"} <= named <= made
+
+
+def test_the_error_table_of_the_protocol_is_the_tree(root: Path) -> None:
+    from asterism_proto.errors import ALL
+
+    rows = re.findall(r"^\| `(\w+)`[^|]*\| ([A-Z_]+) \| (\d+) \| (\w+) \|", (root / "docs/protocol.md").read_text(), re.MULTILINE)
+    assert {name: (code, int(status), word) for name, code, status, word in rows} == {c.__name__: (c.code, c.http, c.retry.value) for c in ALL}
+
+
+def test_the_exit_codes_of_the_operations_page_are_the_codes(root: Path) -> None:
+    from asterism.cli.exits import ExitCode
+
+    page = (root / "docs/operations.md").read_text()
+    listed = re.findall(r"^\| (\d+) \|", page[page.index("| code | means |") :], re.MULTILINE)
+    assert [int(code) for code in listed] == [code.value for code in ExitCode]

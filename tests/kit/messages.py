@@ -1,0 +1,110 @@
+"""Hypothesis strategies: valid-shaped protobuf messages and frames, with values at and beyond every edge."""
+
+from __future__ import annotations
+
+import numpy as np
+from google.protobuf.descriptor import FieldDescriptor as Field
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as nps
+
+from asterism_proto.arrays import Frame
+from asterism_proto.methods import Method
+
+Content = Message | Frame
+
+WORDS = st.sampled_from(["shop", "", "nope", "user", "item", "age", "price", "tags", "when", "weight", "build", "id", "../../up", "é\0", "x" * 300])
+SECTIONS = {
+    "ids": "int64",
+    "nodes": "int64",
+    "types": "int32",
+    "positions": "int64",
+    "src": "int64",
+    "dst": "int64",
+    "eid": "int64",
+    "eids": "int64",
+    "weight": "float32",
+    "offsets": "int64",
+    "taken": "int64",
+    "taken_types": "int32",
+    "f:age": "int64",
+    "f:price": "float32",
+    "f:tags.indptr": "int64",
+    "f:tags.values": "int64",
+}
+_DTYPES = st.sampled_from(["int8", "int32", "int64", "uint8", "uint32", "float32", "float64", "bool"])
+_FLOATS = st.sampled_from([0.0, 1.0, -1.0, 0.5, float("nan"), float("inf"), 1e308])
+
+
+def _whole(low: int, high: int) -> st.SearchStrategy[int]:
+    edges = [v for v in (0, 1, 2, 3, 5, 7, -1, -2, 100, 1 << 31, (1 << 31) - 1, 1 << 40, low, high) if low <= v <= high]
+    return st.sampled_from(edges)
+
+
+def _scalar(field: Field, depth: int) -> st.SearchStrategy[object]:
+    match field.cpp_type:
+        case Field.CPPTYPE_STRING:
+            return st.binary(max_size=40) if field.type == Field.TYPE_BYTES else WORDS
+        case Field.CPPTYPE_BOOL:
+            return st.booleans()
+        case Field.CPPTYPE_DOUBLE | Field.CPPTYPE_FLOAT:
+            return _FLOATS
+        case Field.CPPTYPE_ENUM:
+            return st.sampled_from([*field.enum_type.values_by_number, 99])
+        case Field.CPPTYPE_MESSAGE:
+            return messages(GetMessageClass(field.message_type), depth - 1)
+        case Field.CPPTYPE_INT32:
+            return _whole(-(1 << 31), (1 << 31) - 1)
+        case Field.CPPTYPE_UINT32:
+            return _whole(0, (1 << 32) - 1)
+        case Field.CPPTYPE_INT64:
+            return _whole(-(1 << 63), (1 << 63) - 1)
+        case _:
+            return _whole(0, (1 << 64) - 1)
+
+
+def messages(kind: type[Message], depth: int = 3) -> st.SearchStrategy[Message]:
+    """Messages of a kind with any subset of its fields set."""
+    optional = {}
+    for field in kind.DESCRIPTOR.fields:
+        if field.cpp_type == Field.CPPTYPE_MESSAGE and depth == 0:
+            continue
+        value = _scalar(field, depth)
+        optional[field.name] = st.lists(value, max_size=3) if field.is_repeated else value
+    return st.fixed_dictionaries({}, optional=optional).map(lambda values: kind(**values))
+
+
+@st.composite
+def _sections(draw: st.DrawFn) -> dict[str, np.ndarray]:
+    rows = draw(st.integers(0, 4))
+    found = {}
+    for name in draw(st.lists(st.sampled_from(sorted(SECTIONS)), unique=True, max_size=5)):
+        right = draw(st.integers(0, 9)) > 0
+        dtype = np.dtype(SECTIONS[name] if right else draw(_DTYPES))
+        shape = (
+            (rows + (name.endswith("indptr") or name == "offsets"),)
+            if right
+            else draw(nps.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3))
+        )
+        elements = st.sampled_from([0, 1, 2, 5]) if draw(st.booleans()) else nps.from_dtype(dtype)
+        found[name] = draw(nps.arrays(dtype, shape, elements=elements))
+    return found
+
+
+def requests(method: Method) -> st.SearchStrategy[Content]:
+    """Requests of a method that its server can parse, if not answer."""
+    heads = messages(method.request)
+    return st.builds(Frame, heads, _sections()) if method.framed else heads
+
+
+def payloads(method: Method) -> st.SearchStrategy[bytes]:
+    """What may arrive: any bytes, a request, a request with a bit of damage or cut short."""
+    packed = requests(method).map(method.pack)
+
+    def damaged(parts: tuple[bytes, int, int]) -> bytes:
+        data, at, mask = parts
+        return data[: at % len(data)] + bytes([data[at % len(data)] ^ mask]) + data[at % len(data) + 1 :] if data else data
+
+    cut = st.tuples(packed, st.integers(0, 1 << 16)).map(lambda parts: parts[0][: parts[1] % (len(parts[0]) + 1)])
+    return st.one_of(packed, packed, st.binary(max_size=200), st.tuples(packed, st.integers(0, 1 << 16), st.integers(1, 255)).map(damaged), cut)

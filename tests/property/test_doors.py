@@ -1,0 +1,172 @@
+"""Whatever arrives at a door is answered: with a result or a typed error, in time, by a daemon that goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.kit import bodies, messages
+from tests.kit.cluster import LocalCluster
+
+from asterism_proto.errors import ALL, BY_REASON, REASON_KEY, Internal
+from asterism_proto.methods import BEATS, CATALOG, GRAPH, STORE, Method
+from asterism_proto.v1 import metad_pb2
+
+pytestmark = pytest.mark.timeout(900)
+
+TYPED = {cls.code for cls in ALL} - {Internal.code}
+EXAMPLES = 40
+LIMIT_S = 10.0
+SPACE = "shop"
+
+fuzzed = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+
+
+class Doors:
+    """Where the services of a running cluster are answered."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self.cluster = cluster
+        self.http = cluster.http_addresses()
+        addresses = cluster.addresses()
+        self.channels: Mapping[str, grpc.Channel] = {name: grpc.insecure_channel(address) for name, address in addresses.items()}
+
+    def send(self, daemon: str, method: Method, data: bytes) -> tuple[str, str]:
+        """The status code's name and the text of what a daemon answers."""
+        try:
+            self.channels[daemon].unary_unary(method.path)(data, timeout=LIMIT_S)
+        except grpc.RpcError as raised:
+            error: Any = raised
+            reasons = [value for key, value in error.trailing_metadata() or () if key == REASON_KEY]
+            if error.code() is not grpc.StatusCode.DEADLINE_EXCEEDED:
+                assert reasons, f"{error.code()}: {error.details()}: an error of gRPC's own, not one of ours"
+                assert BY_REASON[reasons[0]].code == error.code().name
+            return error.code().name, error.details() or ""
+        return "OK", ""
+
+
+@pytest.fixture(scope="module")
+def doors() -> Iterator[Doors]:
+    with LocalCluster(storageds=1, graphds=1) as cluster:
+        with cluster.client() as client:
+            assert bodies.shop(client, SPACE).state == "FINISHED"
+        doors = Doors(cluster)
+        yield doors
+        for channel in doors.channels.values():
+            channel.close()
+
+
+@pytest.fixture(autouse=True)
+def _still_answers(doors: Doors) -> Iterator[None]:
+    """After every test: the daemons that were there still are, and the shop still sells."""
+    yield
+    with doors.cluster.client() as client:
+        assert len(client.graph(SPACE).sample_nodes(10, "item", seed=1)) == 10
+
+
+def harmless(method: Method, data: bytes) -> bool:
+    """Whether a request leaves the shop and its storaged where they are."""
+    if method.name == "DropSpace":
+        with contextlib.suppress(Exception):
+            return metad_pb2.DropSpaceRequest.FromString(data).space != SPACE
+    if method.name == "Poll":
+        with contextlib.suppress(Exception):
+            wait = metad_pb2.PollRequest.FromString(data).wait_s
+            return math.isfinite(wait) and wait < LIMIT_S / 2
+    return True
+
+
+ASKED = [
+    *(("graphd", method) for method in (*GRAPH.values(), *CATALOG.values())),
+    *(("storaged", method) for method in STORE.values()),
+    *(("metad", method) for method in (*CATALOG.values(), *BEATS.values())),
+]
+
+
+@pytest.mark.parametrize(("daemon", "method"), ASKED, ids=[f"{daemon}.{method.name}" for daemon, method in ASKED])
+def test_whatever_arrives_at_a_method_is_answered_in_time_with_a_result_or_a_typed_error(doors: Doors, daemon: str, method: Method) -> None:
+    @fuzzed
+    @given(messages.payloads(method).filter(lambda data: harmless(method, data)))
+    def check(data: bytes) -> None:
+        code, text = doors.send(daemon, method, data)
+        assert code == "OK" or code in TYPED, f"{code}: {text}"
+        assert code != "DEADLINE_EXCEEDED", f"no answer within {LIMIT_S} s"
+        assert code == "OK" or text, f"{code} without a word"
+
+    check()
+
+
+def test_a_method_that_does_not_exist_is_an_error_and_no_crash(doors: Doors) -> None:
+    for channel in doors.channels.values():
+        with pytest.raises(grpc.RpcError) as raised:
+            channel.unary_unary("/asterism.v1.Graph/NoSuchMethod")(b"", timeout=LIMIT_S)
+        assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+PLAIN = st.one_of(st.none(), st.booleans(), st.integers(-(1 << 70), 1 << 70), st.floats(), st.text(max_size=20), messages.WORDS)
+JSON = st.recursive(PLAIN, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(messages.WORDS, inner, max_size=3)), max_leaves=8)
+PATH_WORDS = st.one_of(
+    st.sampled_from(["nope", "0", "1", "-1", "99999999999999999999", "..", "%00", "é", "x" * 500]), st.text(min_size=1, max_size=10)
+)
+
+
+def resolved(openapi: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    reference = schema.get("$ref")
+    return openapi["components"]["schemas"][reference.rpartition("/")[2]] if reference else schema
+
+
+def bodies_of(openapi: Mapping[str, Any], operation: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    """JSON that has an operation's fields, with any values."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    if content is None:
+        return st.none()
+    names = list(resolved(openapi, content["schema"]).get("properties", {}))
+    return st.one_of(JSON, st.fixed_dictionaries({}, optional=dict.fromkeys(names, JSON)))
+
+
+@pytest.mark.parametrize("daemon", ["metad", "storaged", "graphd"])
+def test_whatever_arrives_at_a_route_is_answered_and_never_with_500(doors: Doors, daemon: str) -> None:
+    with httpx.Client(base_url=f"http://{doors.http[daemon]}", timeout=LIMIT_S) as client:
+        openapi = client.get("/openapi.json").json()
+        routes = [(verb, path, operation) for path, verbs in openapi["paths"].items() for verb, operation in verbs.items()]
+        assert {"/status", "/readyz", "/healthz", "/metrics", "/flags"} <= {path for _, path, _ in routes}
+
+        for verb, path, operation in routes:
+            parameters = [p for p in operation.get("parameters", []) if p["in"] == "query"]
+            places = [p["name"] for p in operation.get("parameters", []) if p["in"] == "path"]
+            query = st.fixed_dictionaries({}, optional={p["name"]: st.one_of(PATH_WORDS, messages.WORDS) for p in parameters})
+            arrives = st.tuples(
+                st.fixed_dictionaries(dict.fromkeys(places, PATH_WORDS)), query, bodies_of(openapi, operation), st.binary(max_size=30)
+            )
+
+            @fuzzed
+            @given(arrives)
+            def check(parts: tuple[dict[str, str], dict[str, str], Any, bytes], verb: str = verb, path: str = path) -> None:
+                where, query, body, garbage = parts
+                target = path.format(**{name: urllib.parse.quote(word, safe="") for name, word in where.items()})
+                content = garbage if len(garbage) > 20 else json.dumps(body).encode(errors="surrogatepass") if body is not None else None
+                answer = client.request(verb, target, params=query, content=content, headers={"content-type": "application/json"})
+                assert answer.status_code != 500, f"{verb} {target} {query} {content!r}: {answer.text}"
+                if answer.status_code >= 400 and target not in ("/readyz",):
+                    told = answer.json()
+                    assert set(told) >= {"error", "message"}, f"{verb} {target}: {told}"
+
+            check()
+
+
+@pytest.mark.parametrize("daemon", ["metad", "storaged", "graphd"])
+def test_what_is_not_http_or_too_much_of_it_is_refused(doors: Doors, daemon: str) -> None:
+    with httpx.Client(base_url=f"http://{doors.http[daemon]}", timeout=LIMIT_S) as client:
+        assert client.get("/no/such/route").status_code == 404
+        assert client.delete("/status").status_code == 405
+        assert client.post("/status", content=b"x" * (2 << 20)).status_code in (405, 413)
+        assert client.get("/healthz").status_code == 200
