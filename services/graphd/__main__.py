@@ -1,0 +1,36 @@
+"""Starts a graphd: ``python -m graphd --listen 0.0.0.0:9669 --metad metad:9559``."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+
+from asterism_proto.errors import AsterismError
+from daemonkit import logs
+from daemonkit.channels import RemoteTransport
+from graphd.app import Graphd
+from graphd.settings import GraphdSettings
+
+
+def main(arguments: list[str]) -> int:
+    """Run until SIGTERM or SIGINT; 2 where a setting is wrong or a port taken."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        settings = GraphdSettings.read(arguments)
+        logs.configure(daemon="graphd", json=settings.log_json, level=settings.log_level)
+        graphd = Graphd(settings, RemoteTransport(settings.metad), RemoteTransport)
+        graphd.start()
+        graphd.open_ports()
+    except AsterismError as error:
+        print(f"graphd: {error.message}", file=sys.stderr)
+        return 2
+    stop.wait()
+    graphd.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

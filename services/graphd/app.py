@@ -1,0 +1,171 @@
+"""How a graphd is composed: news from metad, hosts to ask, the handlers, the doors."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from asterism_proto.errors import NotFound
+from asterism_proto.methods import CATALOG, GRAPH, Method
+from asterism_proto.v1 import metad_pb2 as meta
+from daemonkit.beats import Beats, Report
+from daemonkit.calls import Call, Content, Handler, Transport, handlers_of
+from daemonkit.http import HttpDoor
+from daemonkit.identity import Identity
+from daemonkit.metrics import Metrics
+from daemonkit.server import GrpcServer
+from daemonkit.settings import split_address
+from graphd.api import GraphApi
+from graphd.fanout import Fanout, Hosts
+from graphd.news import News
+from graphd.settings import GraphdSettings
+from graphd.warm import warm
+
+logger = logging.getLogger(__name__)
+
+_GRAPH_SERVICE, _CATALOG_SERVICE = GRAPH["write"].service, CATALOG["list_spaces"].service
+
+
+class Graphd:
+    """One graphd, without its doors until `open_ports`.
+
+    Parameters
+    ----------
+    settings : GraphdSettings
+        What it was told.
+    metad : Transport
+        Carries calls to metad.
+    connect : callable
+        Gives a transport to a storaged's address.
+    """
+
+    def __init__(self, settings: GraphdSettings, metad: Transport, connect: Callable[[str], Transport]) -> None:
+        self._settings = settings
+        self._metad = metad
+        self._news = News()
+        self._hosts = Hosts(connect)
+        self.metrics = Metrics("graphd")
+        api = GraphApi(news=self._news, fanout=Fanout(self._hosts), exists=self._exists)
+        self.graph_handlers: dict[str, Handler] = handlers_of(GRAPH, api)
+        self.catalog_handlers: dict[str, Handler] = {method.path: self._forward(method) for method in CATALOG.values()}
+        self.handlers: dict[str, Handler] = {**self.graph_handlers, **self.catalog_handlers}
+        """By path: what a trainer may ask, the catalog's calls included."""
+        self._beats = Beats(
+            metad=metad,
+            role=meta.GRAPHD,
+            identity=_identity(settings),
+            address=settings.advertise or settings.listen,
+            http_address=settings.http_listen,
+            on_poll=self._hear,
+            report=self._report,
+            interval_s=settings.heartbeat_interval_s,
+            poll_wait_s=settings.poll_wait_s,
+        )
+        self._compiled = threading.Event()
+        self._grpc: GrpcServer | None = None
+        self._http: HttpDoor | None = None
+        self.grpc_port = self.http_port = 0
+
+    def start(self) -> None:
+        """Begin to listen to metad, and compile; opens no port."""
+        threading.Thread(target=self._warm, name="warm", daemon=True).start()
+        self._beats.start()
+
+    def ready(self) -> list[str]:
+        """What is missing before it can answer; empty when it can."""
+        missing = [] if self._news.heard else ["metad has not answered yet"]
+        return missing if self._compiled.is_set() else [*missing, "kernels are being compiled"]
+
+    def open_ports(self) -> None:
+        """Open the gRPC and HTTP doors."""
+        settings = self._settings
+        self._grpc = GrpcServer(
+            address=settings.listen,
+            services={_GRAPH_SERVICE: (GRAPH, self.graph_handlers), _CATALOG_SERVICE: (CATALOG, self.catalog_handlers)},
+            workers=settings.grpc_workers,
+            queue=settings.grpc_queue,
+            metrics=self.metrics,
+        )
+        self.grpc_port = self._grpc.start()
+        self._http = HttpDoor(
+            address=settings.http_listen,
+            daemon="graphd",
+            status=self.status,
+            ready=self.ready,
+            flags=settings.flags(),
+            metrics=self.metrics,
+        )
+        self.http_port = self._http.start()
+        self._beats.address = settings.advertise or f"{split_address(settings.listen)[0]}:{self.grpc_port}"
+        self._beats.http_address = f"{split_address(settings.http_listen)[0]}:{self.http_port}"
+        self._beats.poke()
+        threading.Thread(target=self._serve_when_ready, name="readiness", daemon=True).start()
+
+    def stop(self) -> None:
+        """Close the doors, let calls under way end, fall silent towards metad."""
+        if self._grpc is not None:
+            self._grpc.set_serving(False)
+            self._grpc.stop(self._settings.stop_grace_s)
+        if self._http is not None:
+            self._http.stop()
+        self._beats.stop()
+        self._hosts.close()
+
+    def status(self) -> dict[str, Any]:
+        """What it knows: spaces with their newest versions, storageds."""
+        routes = self._news.routes
+        return {
+            "revision": routes.revision,
+            "spaces": {space.name: {"version": space.current, "parts": len(space.host_of_part)} for space in routes.spaces.values()},
+            "storageds": dict(routes.addresses),
+        }
+
+    def _hear(self, reply: meta.PollReply) -> None:
+        before = self._news.routes
+        # Addresses first: whoever sees the new routes must find their hosts.
+        self._hosts.know({host.uuid: host.address for host in reply.storaged if host.online})
+        now = self._news.apply(reply)
+        for space in now.spaces.values():
+            known = before.spaces.get(space.name)
+            if space.current and (known is None or known.current != space.current):
+                logger.info("version_served", extra={"space": space.name, "version": space.current})
+        self._beats.poke()
+
+    def _report(self) -> Report:
+        return Report(held=[meta.HeldVersion(space_id=space_id, version=version) for space_id, version in self._news.versions()])
+
+    def _forward(self, method: Method) -> Handler:
+        def forward(request: Content, call: Call) -> Content:
+            return self._metad.call(method, request, call.remaining())
+
+        return forward
+
+    def _exists(self, space: str, call: Call) -> bool:
+        try:
+            self._metad.call(CATALOG["describe_space"], meta.SpaceRequest(space=space), call.remaining())
+        except NotFound:
+            return False
+        return True
+
+    def _warm(self) -> None:
+        warm()
+        self._compiled.set()
+
+    def _serve_when_ready(self) -> None:
+        while self.ready():
+            time.sleep(0.05)
+        if self._grpc is not None:
+            self._grpc.set_serving(True)
+            logger.info("graphd_ready", extra={"address": self._beats.address})
+
+
+def _identity(settings: GraphdSettings) -> Identity:
+    """Who this graphd is: the same uuid at the same known address, for it has no folder to keep one in."""
+    _, port = split_address(settings.listen)
+    known = settings.advertise or (f"{uuid.getnode()}:{settings.listen}" if port else "")
+    name = uuid.uuid5(uuid.NAMESPACE_DNS, f"graphd@{known}") if known else uuid.uuid4()
+    return Identity(name.hex, time.time_ns() // 1_000_000, lock=-1)

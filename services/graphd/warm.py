@@ -1,0 +1,16 @@
+"""Compiles what the rooms of graphd call, before it says that it serves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphkit import rng, split
+
+
+def warm() -> None:
+    """Run every kernel once, on arrays of the types that requests bring."""
+    ids = np.arange(4, dtype=np.int64)
+    for placement in ("mod", "mix64"):
+        split.group(split.part_of(ids, 2, placement), 2)
+    shares = split.shares([0], {(0, 0): 1.0, (0, 1): 2.0}, 2)
+    split.choose(rng.key_of(1, rng.PART, 1), 0, 4, shares)
