@@ -1,1 +1,11 @@
-"""Exports: from scans of a pinned version to partitions on disk."""
+"""Exports: from scans of a pinned version to partitions on disk.
+
+`dgl` writes what DGL's distributed training loads. The rooms behind it: `plan` (which types and columns), `assign` and
+`metis` (which part), `layout` (which number), `nodes`, `edges` and `parts` (which files), `dgl_files` and `dgl_graphs`
+(which bytes). Nothing here knows a daemon: a graph is whatever `source.Scannable` says.
+"""
+
+from asterism.export.partition import dgl
+from asterism.export.report import ExportReport, PartReport
+
+__all__ = ["ExportReport", "PartReport", "dgl"]

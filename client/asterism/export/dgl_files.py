@@ -32,7 +32,12 @@ _KINDS = {"i": 0, "u": 1, "f": 2}
 _BFLOAT16 = np.dtype("V2")
 """How NumPy keeps a bfloat16: two bytes that it does not interpret."""
 _DTYPES: dict[tuple[int, int], np.dtype[Any]] = {
-    **{(code, 8 * np.dtype(kind + size).itemsize): np.dtype(f"<{kind}{size}") for kind, code in _KINDS.items() for size in "1248" if kind + size != "f1"},
+    **{
+        (code, 8 * np.dtype(kind + size).itemsize): np.dtype(f"<{kind}{size}")
+        for kind, code in _KINDS.items()
+        for size in "1248"
+        if kind + size != "f1"
+    },
     (4, 16): _BFLOAT16,
 }
 _CODES = {dtype: key for key, dtype in _DTYPES.items()}

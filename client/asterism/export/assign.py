@@ -1,0 +1,127 @@
+"""Which part owns which node: by a hash, by METIS, or as a folder says; and the repair that no type misses a part."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism.export.plan import Kind
+from asterism.export.source import Ids
+from asterism_proto.errors import InvalidRequest, NotFound
+from graphkit.jit import kernel, settled
+from graphkit.rng import below, key_of, word
+
+Owners = NDArray[np.int32]
+"""int32[n]: the part of each node of a type, by rank."""
+
+_PURPOSE = 0x45585054
+"""The tag of these random words under a seed: far from the purposes of draws."""
+_LINES_BYTES = 8 << 20
+
+
+@kernel
+def _hashed(ids: NDArray[np.int64], key: np.uint64, parts: np.uint64, out: NDArray[np.int32]) -> None:
+    for i in range(ids.shape[0]):
+        out[i] = np.int32(below(word(key, np.uint64(ids[i])), parts))
+
+
+def random(ids: Ids, *, parts: int, seed: int, type_id: int) -> Owners:
+    """A part for each node, independent and uniform: a function of (seed, type, id) alone."""
+    out = np.empty(len(ids), np.int32)
+    _hashed(settled(ids), key_of(seed, _PURPOSE, type_id), np.uint64(parts), out)
+    return out
+
+
+def from_folder(folder: Path, kinds: Sequence[Kind], counts: Sequence[int], *, parts: int) -> tuple[list[Owners], str]:
+    """The parts that a folder gives, as DGL's partitioning tools write one, and the name of the algorithm.
+
+    Parameters
+    ----------
+    folder : Path
+        ``partition_meta.json`` and per node type ``<ntype>.txt``: one part per line, for the type's nodes by id.
+    kinds, counts
+        The node types, and how many nodes each has.
+    parts : int
+        As many as the folder must be made for.
+
+    Raises
+    ------
+    NotFound
+        Where a file is missing.
+    InvalidRequest
+        Where a file does not fit; the message names it, and the line.
+    """
+    meta_path = folder / "partition_meta.json"
+    if not meta_path.is_file():
+        raise NotFound(f"{meta_path}: no such file; a folder of assignments needs it")
+    try:
+        meta = json.loads(meta_path.read_text())
+        made_for, algorithm = int(meta["num_parts"]), str(meta.get("algo_name", "metis"))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidRequest(f"{meta_path}: expected a JSON object with num_parts and algo_name ({error!r})") from error
+    if made_for != parts:
+        raise InvalidRequest(f"{meta_path}: num_parts is {made_for}, the export is asked for {parts}")
+    return [_read_parts(_file_of(folder, kind), count, parts) for kind, count in zip(kinds, counts, strict=True)], algorithm
+
+
+def _file_of(folder: Path, kind: Kind) -> Path:
+    """The file of a type, by its stored or its written name."""
+    for name in (kind.name, kind.label):
+        if (folder / f"{name}.txt").is_file():
+            return folder / f"{name}.txt"
+    raise NotFound(f"{folder / kind.name}.txt: no such file; a folder of assignments needs one for each node type")
+
+
+def _read_parts(path: Path, count: int, parts: int) -> Owners:
+    pieces: list[Owners] = []
+    line = 0
+    with open(path, "rb") as file:
+        while lines := file.readlines(_LINES_BYTES):
+            try:
+                piece = np.array(lines).astype(np.int64)
+            except ValueError as error:
+                raise _first_wrong(path, lines, line) from error
+            wrong = np.flatnonzero((piece < 0) | (piece >= parts))
+            if wrong.size:
+                raise InvalidRequest(f"{path}, line {line + int(wrong[0]) + 1}: part {piece[wrong[0]]}; expected 0 to {parts - 1}")
+            pieces.append(piece.astype(np.int32))
+            line += len(lines)
+    if line != count:
+        raise InvalidRequest(f"{path}: {line} lines for {count} nodes; expected one line for each, by id")
+    return np.concatenate([np.empty(0, np.int32), *pieces])
+
+
+def _first_wrong(path: Path, lines: list[bytes], before: int) -> InvalidRequest:
+    for i, line in enumerate(lines, before + 1):
+        try:
+            np.array([line]).astype(np.int64)
+        except ValueError:
+            return InvalidRequest(f"{path}, line {i}: {line.strip()[:40].decode(errors='replace')!r}; expected the number of a part")
+    return InvalidRequest(f"{path}: lines {before + 1} to {before + len(lines)} are not numbers of parts")
+
+
+def fill_empty(owners: Owners, *, parts: int, label: str) -> list[str]:
+    """Give each part without a node of this type one from the fullest part, in place; say what was done.
+
+    DGL's servers do not start on a feature of no rows. The node with the largest id of the fullest part (the first of
+    equals) moves, so that the same input gives the same repair.
+    """
+    counts = np.bincount(owners, minlength=parts)
+    if len(owners) < parts:
+        return [
+            f"node type {label}: {len(owners)} nodes can not give each of {parts} parts one; export fewer parts, or DGL's servers will not start"
+        ] * (len(owners) > 0)
+    empty = np.flatnonzero(counts == 0)
+    for part in empty:
+        donor = int(np.argmax(counts))
+        owners[np.flatnonzero(owners == donor)[-1]] = part
+        counts[donor] -= 1
+        counts[part] += 1
+    if not empty.size:
+        return []
+    shown = ", ".join(map(str, empty[:8])) + (", ..." if empty.size > 8 else "")
+    return [f"node type {label}: part(s) {shown} had no node of it, so that DGL's servers would not start; one was moved into each"]

@@ -1,0 +1,119 @@
+"""The id space of a partition: who owns which range of nodes, and where a stored node id lies in it.
+
+A *global* id numbers all nodes by (part, node type, stored id); an edge's numbers all edges by (owner, edge type,
+destination). A *type-wise* id numbers the nodes of one type in the same order: it is what users of a DistGraph see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism.export.source import Ids
+from graphkit.index import build_index, find
+from graphkit.split import group
+
+Counts = NDArray[np.int64]
+
+_TABLE_SPREAD = 4
+"""A table of all ids up to the largest, as long as that is no more than so many times their number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ranges:
+    """The ranges of global ids of each part and type; they tile 0 .. total - 1 in that order."""
+
+    starts: Counts
+    """int64 [parts, types + 1]: part p owns ``starts[p, t] .. starts[p, t + 1] - 1`` of type t."""
+
+    @classmethod
+    def of(cls, counts: Counts) -> Ranges:
+        """The ranges for counts [parts, types]."""
+        parts, types = counts.shape
+        ends = np.cumsum(counts.reshape(-1), dtype=np.int64).reshape(parts, types)
+        starts = np.concatenate([np.zeros((parts, 1), np.int64), ends], axis=1)
+        if types:
+            starts[1:, 0] = ends[:-1, -1]
+        return cls(starts=starts)
+
+    @property
+    def total(self) -> int:
+        """How many ids there are."""
+        return int(self.starts[-1, -1])
+
+    @property
+    def counts(self) -> Counts:
+        """int64 [parts, types]."""
+        return np.diff(self.starts, axis=1)
+
+    def part(self, part: int) -> tuple[int, int]:
+        """Where a part starts and ends."""
+        return int(self.starts[part, 0]), int(self.starts[part, -1])
+
+    def owners(self, ids: Ids) -> NDArray[np.int32]:
+        """int32[n]: the part of each global id."""
+        found: NDArray[np.int32] = np.searchsorted(self.starts[1:, 0], ids, side="right").astype(np.int32)
+        return found
+
+    def types(self, ids: Ids) -> NDArray[np.int32]:
+        """int32[n]: the type of each global id."""
+        ends = self.starts[:, 1:].reshape(-1)
+        return (np.searchsorted(ends, ids, side="right") % (self.starts.shape[1] - 1)).astype(np.int32)
+
+    def spans(self, kind: int) -> list[list[int]]:
+        """``[start, end]`` of a type in each part, as the configuration lists them."""
+        return [[int(row[kind]), int(row[kind + 1])] for row in self.starts]
+
+
+class NodeTable:
+    """The nodes of one type: stored ids in ascending order, and their global ids once parts are assigned."""
+
+    def __init__(self, ids: Ids) -> None:
+        self.ids = ids
+        self.gids: Ids = np.empty(0, np.int64)
+        top = int(ids[-1]) + 1 if len(ids) else 0
+        self._dense = top == len(ids)
+        self._table: Ids | None = None
+        self._index: tuple[Ids, NDArray[np.uint32]] | None = None
+        if self._dense:
+            pass
+        elif top <= _TABLE_SPREAD * len(ids):
+            self._table = np.full(top, -1, np.int64)
+            self._table[ids] = np.arange(len(ids))
+        else:
+            self._index = build_index(ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def rank(self, ids: Ids) -> Ids:
+        """int64[n]: the position of each stored id, -1 where there is none."""
+        if self._index is not None:
+            return find(ids, *self._index)
+        top = len(self.ids) if self._dense else len(self._table) if self._table is not None else 0
+        known = (ids >= 0) & (ids < top)
+        if known.all():
+            return ids if self._table is None else self._table[ids]
+        inside = np.where(known, ids, 0)
+        found = inside if self._table is None or top == 0 else self._table[inside]
+        return np.where(known, found, -1)
+
+    def gid(self, ids: Ids) -> Ids:
+        """int64[n]: the global id of each stored id, -1 where there is none."""
+        rank = self.rank(ids)
+        known = rank >= 0
+        return self.gids[rank] if known.all() else np.where(known, self.gids[np.where(known, rank, 0)], -1)
+
+    def settle(self, owners: NDArray[np.int32], ranges: Ranges, kind: int) -> Iterator[Ids]:
+        """Take each node's part and number the nodes; give the stored ids of each part, in the new order."""
+        order, offsets = group(owners, len(ranges.starts))
+        self.gids = np.empty(len(owners), np.int64)
+        for part, (low, high) in enumerate(pairwise(offsets.tolist())):
+            mine = order[low:high]
+            start = int(ranges.starts[part, kind])
+            self.gids[mine] = np.arange(start, start + high - low)
+            yield self.ids[mine]

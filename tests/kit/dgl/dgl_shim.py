@@ -1,0 +1,40 @@
+"""Import this before dgl: it lets the wheels of DGL 1.1 and 2.1 import beside a current setuptools and torch.
+
+`dgl.utils` takes `packaging` from inside setuptools, which dropped it in version 71; and DGL 2 loads a library of GraphBolt
+that is built for a few versions of torch only, though partitions in DGL's own format need one name of it.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import sys
+import types
+from pathlib import Path
+
+import packaging.version
+
+
+def _lend_packaging() -> None:
+    if importlib.util.find_spec("setuptools.extern") is not None:
+        return
+    extern = types.ModuleType("setuptools.extern")
+    extern.__path__ = []
+    extern.packaging = packaging
+    sys.modules["setuptools.extern"] = extern
+    sys.modules["setuptools.extern.packaging"] = packaging
+    sys.modules["setuptools.extern.packaging.version"] = packaging.version
+
+
+def _stand_in_for_graphbolt() -> None:
+    torch = importlib.metadata.version("torch").split("+")[0]
+    folder = Path(str(importlib.metadata.distribution("dgl").locate_file("dgl")))
+    if not importlib.metadata.version("dgl").startswith("2.") or (folder / f"graphbolt/libgraphbolt_pytorch_{torch}.so").exists():
+        return
+    graphbolt = types.ModuleType("dgl.graphbolt")
+    graphbolt.FusedCSCSamplingGraph = type("FusedCSCSamplingGraph", (), {})  # asked for in isinstance() only
+    sys.modules["dgl.graphbolt"] = graphbolt
+
+
+_lend_packaging()
+_stand_in_for_graphbolt()

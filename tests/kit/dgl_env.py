@@ -1,0 +1,29 @@
+"""Real DGL, in an interpreter of its own: scripts of `tests/kit/dgl` run there, and speak through files and output."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+SCRIPTS = Path(__file__).parent / "dgl"
+
+
+def run(python: Path, script: Path, *arguments: object, home: Path, timeout_s: float = 240.0, more: Mapping[str, str] | None = None) -> str:
+    """Run a script with DGL at hand and give its output; a failure shows the end of it.
+
+    ``home`` is where DGL may leave its settings.
+    """
+    settings = {
+        "PYTHONPATH": str(SCRIPTS),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "DGLBACKEND": "pytorch",
+        "DGL_DIST_DEBUG": "1",
+        "HOME": str(home),
+        "OMP_NUM_THREADS": "2",
+        **(more or {}),
+    }
+    command = ["env", *(f"{key}={value}" for key, value in settings.items()), str(python), str(script), *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout_s, check=False)
+    assert done.returncode == 0, f"{script.name} ended with {done.returncode}:\n{done.stdout[-4000:]}"
+    return done.stdout

@@ -1,0 +1,131 @@
+"""A graph of flat arrays that can be scanned as a space can: what exports are tried on without a service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from asterism.records import EdgeBatch, NodeBatch
+from numpy.typing import NDArray
+
+from asterism_proto.errors import NotFound
+from asterism_proto.schema import Schema
+
+VERSION = 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlatNodes:
+    """The nodes of one type."""
+
+    ids: NDArray[np.int64]
+    weights: NDArray[np.float32]
+    features: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlatEdges:
+    """The edges of one type."""
+
+    src: NDArray[np.int64]
+    dst: NDArray[np.int64]
+    eids: NDArray[np.int64]
+    weights: NDArray[np.float32]
+    features: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlatGraph:
+    """Nodes and edges by type, scanned part after part in a space's canonical order."""
+
+    schema: Schema
+    nodes: Mapping[str, FlatNodes]
+    edges: Mapping[str, FlatEdges]
+    space: str = "flat"
+
+    def scan_nodes(self, ntype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[NodeBatch]:
+        self._check(version)
+        held, wanted = self.nodes[ntype], list(names)
+        for part in range(self.schema.parts):
+            mine = np.flatnonzero(held.ids % self.schema.parts == part)
+            mine = mine[np.argsort(held.ids[mine])]
+            for at in range(0, len(mine), rows):
+                some = mine[at : at + rows]
+                yield NodeBatch(
+                    part=part,
+                    ids=held.ids[some],
+                    weights=held.weights[some],
+                    features={name: held.features[name][some] for name in wanted},
+                    version=VERSION,
+                )
+
+    def scan_edges(self, etype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[EdgeBatch]:
+        self._check(version)
+        held, wanted = self.edges[etype], list(names)
+        for part in range(self.schema.parts):
+            mine = np.flatnonzero(held.src % self.schema.parts == part)
+            mine = mine[np.lexsort((held.eids[mine], held.dst[mine], held.src[mine]))]
+            for at in range(0, len(mine), rows):
+                some = mine[at : at + rows]
+                yield EdgeBatch(
+                    part=part,
+                    src=held.src[some],
+                    dst=held.dst[some],
+                    edge_ids=held.eids[some],
+                    weights=held.weights[some],
+                    features={name: held.features[name][some] for name in wanted},
+                    version=VERSION,
+                )
+
+    @staticmethod
+    def _check(version: int | None) -> None:
+        if version not in (None, VERSION):
+            raise NotFound(f"version {version}: only {VERSION} is held")
+
+
+def _values(generator: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    kind = np.dtype(dtype)
+    if kind.kind == "b":
+        return generator.random(shape) < 0.5
+    if kind.kind == "f":
+        return generator.standard_normal(shape).astype(kind)
+    return generator.integers(0, 100, shape).astype(kind)
+
+
+def generate(
+    schema: Schema, *, nodes: Mapping[str, int], edges: Mapping[str, int], seed: int, sparse: bool = False, space: str = "flat"
+) -> FlatGraph:
+    """A random graph of a schema: ids 0, 1, ... or sparse ones, some weights zero, some edges twice, a few loops."""
+    generator = np.random.default_rng(seed)
+    made_nodes, made_edges = {}, {}
+    for node_type in schema.node_types:
+        n = nodes[node_type.name]
+        ids = np.unique(generator.integers(0, 1 << 40, n + 16))[:n] if sparse else np.arange(n)
+        made_nodes[node_type.name] = FlatNodes(
+            ids=generator.permutation(ids.astype(np.int64)),
+            weights=_weights(generator, n) if node_type.weighted else np.ones(n, np.float32),
+            features={f.name: _values(generator, f.dtype, (n, *f.shape)) for f in node_type.features if f.kind == "dense"},
+        )
+    for edge_type in schema.edge_types:
+        m = edges[edge_type.name]
+        src = generator.choice(made_nodes[edge_type.src_type].ids, m) if m else np.zeros(0, np.int64)
+        dst = generator.choice(made_nodes[edge_type.dst_type].ids, m) if m else np.zeros(0, np.int64)
+        if m > 3:
+            src[1], dst[1] = src[0], dst[0]
+            dst[2] = src[2] if edge_type.src_type == edge_type.dst_type else dst[2]
+        made_edges[edge_type.name] = FlatEdges(
+            src=src,
+            dst=dst,
+            eids=generator.permutation(np.arange(m)) if not sparse else generator.permutation(np.arange(m) * 3 + 5),
+            weights=_weights(generator, m) if edge_type.weighted else np.ones(m, np.float32),
+            features={f.name: _values(generator, f.dtype, (m, *f.shape)) for f in edge_type.features if f.kind == "dense"},
+        )
+    return FlatGraph(schema=schema, nodes=made_nodes, edges=made_edges, space=space)
+
+
+def _weights(generator: np.random.Generator, n: int) -> NDArray[np.float32]:
+    weights = generator.exponential(size=n).astype(np.float32)
+    weights[generator.random(n) < 0.1] = 0
+    return weights
