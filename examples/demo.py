@@ -132,7 +132,7 @@ def give(graph: Graph, out: Path) -> None:
     chapter(6, "Exporting", "Two partitions that DGL's distributed training loads, written without DGL.")
     started = time.perf_counter()
     with OUTPUT.progress() as tell:
-        export.dgl(graph, out, parts=2, progress=lambda p: tell(f"export {p.phase}", p.rows_done, p.rows_total))
+        export.dgl(graph, out, parts=2, progress=lambda phase, done, total: tell(f"export {phase}", done, total))
     files = sorted(path for path in out.rglob("*") if path.is_file())
     rows = [(str(path.relative_to(out)), f"{path.stat().st_size / 1e6:,.2f} MB") for path in files]
     CONSOLE.print(table("", (f"in {out}", "size"), rows))

@@ -60,6 +60,7 @@ def test_the_table_of_exit_codes_lists_each_code() -> None:
         (["job", "show", "seven"], "JOB"),
         (["sample", "fanout", "shop", "1", "--hop", "user:buys:item"], "--hop 'user:buys:item'"),
         (["load", "shop", ".", "--parts", "3"], "--create"),
+        (["load", "shop", ".", "--weight", "item"], "--weight 'item'"),
         (["load", "shop", ".", "--rejects", "x"], "--on-bad-rows"),
         (["export", "dgl", "--space", "s", "--out", "o", "--parts", "2", "--assign", "no-such-assignment"], "no-such-assignment"),
         (["status", "--path", "x", "--address", "a:1"], "which of the two"),

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from asterism.cli.output import table
 from asterism.cli.session import session_of
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from asterism.export import ExportReport
 from asterism_proto.errors import InvalidRequest
 
 app = typer.Typer(no_args_is_help=True, help="Partitions that trainers load.")
@@ -37,6 +43,9 @@ def dgl(
     seed: Annotated[int, typer.Option(help="Of a random assignment.")] = 0,
     at: Annotated[int | None, typer.Option("--at", min=1, metavar="VERSION", help="Export this version.")] = None,
     graph_name: Annotated[str | None, typer.Option(help="The graph's name in the partition config. Default: the space's.")] = None,
+    halo_hops: Annotated[int, typer.Option(min=1, help="How far beyond its own nodes a part knows the in-edges.")] = 1,
+    homogeneous: Annotated[bool, typer.Option("--homogeneous", help="Write a graph of one node and one edge type without types.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder that is not empty.")] = False,
 ) -> None:
     """Write partitions that DGL's distributed training loads."""
     session = session_of(context)
@@ -44,9 +53,27 @@ def dgl(
     from asterism import export
 
     with session.client() as client, session.output.progress() as tell:
+        report = export.dgl(
+            client.graph(space),
+            out,
+            parts=parts,
+            assign=assignment,
+            seed=seed,
+            version=at,
+            graph_name=graph_name,
+            halo_hops=halo_hops,
+            homogeneous=homogeneous,
+            overwrite=overwrite,
+            progress=lambda phase, done, total: tell(f"export {phase}", done, total),
+        )
+    session.output.result(report, lambda: _report(report))
 
-        def show(progress: Any) -> None:
-            tell(f"export {progress.phase}", progress.rows_done, progress.rows_total)
 
-        report = export.dgl(client.graph(space), out, parts=parts, assign=assignment, seed=seed, version=at, graph_name=graph_name, progress=show)
-    session.output.result(report, lambda: f"{parts} partitions of {space} are in {out}")
+def _report(report: ExportReport) -> RenderableType:
+    from rich.console import Group
+
+    rows = [(p.part, sum(p.nodes.values()), sum(p.edges.values()), p.halo_nodes, p.outer_edges) for p in report.parts]
+    told = f"version {report.version} is in {report.out} ({report.seconds:.1f} s); {report.edge_cut:,} edges are cut; DGL loads {report.config}"
+    return Group(
+        table("partitions", ("part", "nodes", "edges", "halo nodes", "outer edges"), rows), told, *(f"note: {text}" for text in report.warnings)
+    )

@@ -12,6 +12,7 @@ import typer
 from asterism.cli.exits import ExitCode
 from asterism.cli.jobs import DEFAULT_WAIT_S, wait_for
 from asterism.cli.session import Session, session_of
+from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from asterism.ingest import LoadReport, Progress
     from asterism.records import Job
 
-EXAMPLES = "Examples: asterism load shop data/metadata.json --create --build; asterism load shop shop.yaml --on-bad-rows skip --rejects bad.jsonl"
+EXAMPLES = "Examples: asterism load shop data/metadata.json --create --build; asterism load shop shop.yaml --on-bad-rows skip --rejects bad.csv"
 
 
 class OnBadRows(StrEnum):
@@ -53,6 +54,12 @@ def load(
     on_bad_rows: Annotated[OnBadRows, typer.Option(help="Refuse the load at the first bad row, or count it and go on.")] = OnBadRows.FAIL,
     rejects: Annotated[Path | None, typer.Option(dir_okay=False, help="With --on-bad-rows skip: write the bad rows here.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on with a load of this source that was cut off.")] = True,
+    weight: Annotated[
+        list[str] | None, typer.Option(metavar="TYPE=FEATURE", help="For a DGL folder: the feature that is a type's weight. Repeat for more types.")
+    ] = None,
+    rename: Annotated[
+        list[str] | None, typer.Option(metavar="OLD=NEW", help="For a DGL folder: another name for a feature. Repeat for more.")
+    ] = None,
     chunk_rows: Annotated[int, typer.Option(min=1, max=1 << 24, help="Rows that are in memory at a time.")] = 262144,
 ) -> None:
     """Load files into a space; nothing is visible until a build has published it."""
@@ -61,11 +68,12 @@ def load(
         raise typer.BadParameter("--parts and --direction shape a new space: say --create too")
     if rejects is not None and on_bad_rows is OnBadRows.FAIL:
         raise typer.BadParameter("--rejects is written with --on-bad-rows skip only")
+    weights, renamed = _pairs("--weight", weight), _pairs("--rename", rename)
     from asterism import ingest
 
     with session.client() as client:
         if create:
-            schema = ingest.schema_of(source)
+            schema = ingest.schema_of(source, weights=weights, rename=renamed)
             schema = dataclasses.replace(schema, parts=parts or schema.parts, direction=direction.value if direction else schema.direction)
             client.create_space(space, schema, if_not_exists=True)
         with session.output.progress() as tell:
@@ -74,12 +82,32 @@ def load(
                 tell(f"load {progress.phase}", progress.rows_done, progress.rows_total)
 
             report = ingest.load(
-                client, space, source, progress=show, on_bad_rows=on_bad_rows.value, rejects=rejects, resume=resume, chunk_rows=chunk_rows
+                client,
+                space,
+                source,
+                progress=show,
+                on_bad_rows=on_bad_rows.value,
+                rejects=rejects,
+                resume=resume,
+                chunk_rows=chunk_rows,
+                weights=weights,
+                rename=renamed,
             )
         job = _build(session, client, space) if build else None
     session.output.result({"load": report, "job": job} if build else report, lambda: _report(space, report, job))
     if job is not None and job.state != "FINISHED":
         raise typer.Exit(ExitCode.FAILED)
+
+
+def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
+    """``A=B`` texts as a mapping."""
+    pairs = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise InvalidRequest(f"{option} {text!r}: expected two names with = between")
+        pairs[name] = value
+    return pairs
 
 
 def _build(session: Session, client: Client, space: str) -> Job:
@@ -90,8 +118,8 @@ def _build(session: Session, client: Client, space: str) -> Job:
 def _report(space: str, report: LoadReport, job: Job | None) -> RenderableType:
     rows = report.nodes + report.edges
     rate = rows / report.seconds if report.seconds else 0.0
-    rejected = f", {report.rejected:,} rejected" if report.rejected else ""
-    told = f"loaded {report.nodes:,} nodes and {report.edges:,} edges in {report.seconds:.1f} s ({rate:,.0f} rows/s{rejected})"
+    rejected = f"; {report.rejected:,} bad rows are in {report.rejects}" if report.rejected else ""
+    told = f"loaded {report.nodes:,} nodes and {report.edges:,} edges in {report.seconds:.1f} s ({rate:,.0f} rows/s){rejected}"
     if job is None:
         return f"{told}; `asterism job submit {space} --wait` makes it visible"
     if job.state == "FINISHED":
