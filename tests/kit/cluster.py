@@ -1,0 +1,206 @@
+"""A cluster of real processes: one metad, some storageds, some graphds, on free ports in a folder of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import asterism
+from tests.kit.compose import free_port
+
+READY_S = 120.0
+STOP_S = 20.0
+LOG_TAIL = 60
+FAST = ("--heartbeat-interval-s", "0.2")
+"""Beats of a test cluster: what is gone is noticed soon."""
+
+
+class Daemon:
+    """One process, its ports and its log."""
+
+    def __init__(self, name: str, command: Sequence[str], folder: Path) -> None:
+        self.name = name
+        self.port, self.http_port = free_port(), free_port()
+        self.log = folder / f"{name}.log"
+        self._command = [sys.executable, "-m", *command, "--listen", self.address, "--http-listen", self.http_address]
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """host:port of its gRPC door."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def http_address(self) -> str:
+        """host:port of its HTTP door."""
+        return f"127.0.0.1:{self.http_port}"
+
+    @property
+    def pid(self) -> int:
+        """Of the running process."""
+        assert self.process is not None, f"{self.name} was not started"
+        return self.process.pid
+
+    def start(self) -> None:
+        """Start it; its log goes on."""
+        with self.log.open("ab") as log:
+            # A session of its own, so that what it starts ends with it.
+            self.process = subprocess.Popen(self._command, stdout=log, stderr=log, start_new_session=True)
+
+    def ready(self) -> bool:
+        """Whether it says so."""
+        try:
+            with urllib.request.urlopen(f"http://{self.http_address}/readyz", timeout=2) as reply:
+                return bool(reply.status == 200)
+        except (OSError, urllib.error.HTTPError):
+            return False
+
+    def ended(self) -> int | None:
+        """Its exit status, once it has ended."""
+        return self.process.poll() if self.process is not None else 0
+
+    def kill(self) -> None:
+        """SIGKILL it and what it started."""
+        self._signal(signal.SIGKILL)
+        if self.process is not None:
+            self.process.wait(STOP_S)
+
+    def stop(self) -> int:
+        """SIGTERM it and give its exit status; SIGKILL where it does not go."""
+        if self.process is None:
+            return 0
+        if self.process.poll() is None:
+            self.process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(STOP_S)
+        self.kill()
+        return self.process.returncode
+
+    def tail(self) -> str:
+        """The end of its log."""
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        return "\n".join([f"--- {self.name} (exit {self.ended()})", *lines[-LOG_TAIL:]])
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+
+
+class LocalCluster:
+    """Real processes, gone when the block ends.
+
+    Parameters
+    ----------
+    storageds, graphds : int
+        How many of each.
+    folder : Path, optional
+        Where data and logs go; a temporary one otherwise.
+    flags : mapping
+        More flags by role: ``{"storaged": ["--memory-limit-mib", "64"]}``.
+    """
+
+    def __init__(self, storageds: int = 3, graphds: int = 1, *, folder: Path | None = None, flags: Mapping[str, Sequence[str]] | None = None) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="asterism-cluster-") if folder is None else None
+        self.folder = folder or Path(self._temporary.name if self._temporary else "")
+        self._more = flags or {}
+        self._clients: list[asterism.Client] = []
+        self.daemons: dict[str, Daemon] = {}
+        metad = self._add("metad", "metad", self.folder / "metad")
+        for i in range(storageds):
+            self._add(f"storaged-{i}", "storaged", self.folder / f"storaged-{i}", "--metad", metad.address, *FAST)
+        for i in range(graphds):
+            self._add(f"graphd-{i}", "graphd", None, "--metad", metad.address, *FAST)
+
+    def __enter__(self) -> Self:
+        try:
+            for daemon in self.daemons.values():
+                daemon.start()
+            self.wait_ready()
+        except BaseException as error:
+            error.add_note(self.logs())
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            error.add_note(self.logs())
+        self.close()
+
+    def __getitem__(self, name: str) -> Daemon:
+        return self.daemons[name]
+
+    @property
+    def addresses(self) -> str:
+        """Of all graphds, as `asterism.connect` takes them."""
+        return ",".join(daemon.address for name, daemon in self.daemons.items() if name.startswith("graphd"))
+
+    def client(self, *, timeout_s: float = 30.0) -> asterism.Client:
+        """A client of all graphds; closed with the cluster."""
+        client = asterism.connect(self.addresses, timeout_s=timeout_s)
+        self._clients.append(client)
+        return client
+
+    def kill(self, name: str) -> None:
+        """SIGKILL a daemon."""
+        self.daemons[name].kill()
+
+    def restart(self, name: str) -> None:
+        """Start a daemon again on its folder and ports, and wait for it."""
+        self.daemons[name].start()
+        self.wait_ready()
+
+    def wait_ready(self, timeout_s: float = READY_S) -> None:
+        """Wait until every daemon that runs says that it is ready, and metad has heard all storageds."""
+        until = time.monotonic() + timeout_s
+        waiting = [daemon for daemon in self.daemons.values() if daemon.ended() is None]
+        while waiting:
+            for daemon in waiting:
+                if daemon.ended() is not None:
+                    raise RuntimeError(f"{daemon.name} ended with {daemon.ended()} before it was ready")
+            waiting = [daemon for daemon in waiting if not daemon.ready()]
+            if waiting and time.monotonic() > until:
+                raise TimeoutError(f"not ready within {timeout_s} s: {', '.join(daemon.name for daemon in waiting)}")
+            time.sleep(0.05 if waiting else 0)
+        storageds = {daemon.address for name, daemon in self.daemons.items() if name.startswith("storaged") and daemon.ended() is None}
+        with asterism.connect(self.addresses) as client:
+            while not storageds <= {host.address for host in client.hosts() if host.online}:
+                if time.monotonic() > until:
+                    raise TimeoutError(f"metad has not heard all of {sorted(storageds)} within {timeout_s} s")
+                time.sleep(0.05)
+
+    def get(self, name: str, path: str) -> Any:
+        """A daemon's JSON answer over HTTP."""
+        with urllib.request.urlopen(f"http://{self.daemons[name].http_address}{path}", timeout=10) as reply:
+            return json.load(reply)
+
+    def logs(self) -> str:
+        """The end of every log."""
+        return "\n".join(daemon.tail() for daemon in self.daemons.values())
+
+    def close(self) -> None:
+        """End everything; graphds first, metad last, so that nobody complains about the others."""
+        for client in self._clients:
+            client.close()
+        for daemon in reversed(self.daemons.values()):
+            daemon.stop()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def _add(self, name: str, role: str, data: Path | None, *arguments: str) -> Daemon:
+        own = ["--data", str(data)] if data is not None else []
+        self.daemons[name] = Daemon(name, [role, *own, *arguments, *self._more.get(role, ())], self.folder)
+        return self.daemons[name]
