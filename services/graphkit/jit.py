@@ -6,7 +6,7 @@ Every kernel also runs as plain Python under ``NUMBA_DISABLE_JIT=1``, where the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numba
 import numpy as np
@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+Whole: TypeAlias = "int | np.integer[Any]"
+"""A whole number as kernels pass it on: of NumPy's where a type matters, Python's where it does not."""
 
 MASK64 = 0xFFFFFFFFFFFFFFFF
 

@@ -1,0 +1,37 @@
+"""Draws and reads over the parts of a version that are held here: arrays in, arrays out.
+
+What lives here: one function per call of `asterism.v1.Store` that draws or reads, each a pure function of a `Version`
+and its arguments. Arguments are checked here, in words; the loops are `storaged.kernel`'s. What may not: the network,
+a clock, protobuf, a database. `storaged.api` calls in.
+"""
+
+from storaged.draw.edges import EdgeDraws, EdgeRace, edges, race_edges
+from storaged.draw.features import edge_features, node_features
+from storaged.draw.neighbors import NeighborDraws, neighbors
+from storaged.draw.nodes import NodeDraws, NodeRace, nodes, race_nodes
+from storaged.draw.ragged import Ragged, read_neighbors
+from storaged.draw.scans import read_edges, read_nodes
+from storaged.draw.version import EDGE, NODE, Share, Version
+
+__all__ = [
+    "EDGE",
+    "NODE",
+    "EdgeDraws",
+    "EdgeRace",
+    "NeighborDraws",
+    "NodeDraws",
+    "NodeRace",
+    "Ragged",
+    "Share",
+    "Version",
+    "edge_features",
+    "edges",
+    "neighbors",
+    "node_features",
+    "nodes",
+    "race_edges",
+    "race_nodes",
+    "read_edges",
+    "read_neighbors",
+    "read_nodes",
+]

@@ -1,0 +1,136 @@
+"""Global draws of edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkit import rng
+from graphkit.jit import settled
+from storaged.draw.entries import draw_rows, local_draws, uniform_table
+from storaged.draw.race import Race
+from storaged.draw.version import EDGE, Version
+from storaged.kernel import columns
+from storaged.store.image import EMPTY_U8, EMPTY_U32, PartImage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EdgeDraws:
+    """Drawn edges, in order of the draws."""
+
+    src: NDArray[np.int64]
+    """int64[k]."""
+    dst: NDArray[np.int64]
+    """int64[k]."""
+    eids: NDArray[np.int64]
+    """int64[k]."""
+    types: NDArray[np.int32]
+    """int32[k]."""
+    weights: NDArray[np.float32]
+    """float32[k]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EdgeRace:
+    """The first of a race over edges, in order of arrival."""
+
+    edges: EdgeDraws
+    """Fewer than asked for where there are no more."""
+    keys: NDArray[np.float64]
+    """float64[k], ascending; races over other parts merge by (key, type, edge id)."""
+
+
+class _Answer:
+    """Columns of an answer that are filled part by part."""
+
+    def __init__(self, version: Version, types: NDArray[np.int32]) -> None:
+        self._version = version
+        self.src, self.dst, self.eids = (np.empty(types.size, np.int64) for _ in range(3))
+        self.types, self.weights = types, np.empty(types.size, np.float32)
+
+    def fill(self, type_id: int, image: PartImage, slots: NDArray[np.uint32], places: NDArray[np.uint32]) -> None:
+        """Put the edges at ``slots`` in their places."""
+        edge = image.edges[type_id]
+        source = image.nodes[self._version.schema.node_type_id(self._version.schema.edge_types[type_id].src_type)]
+        rows = np.empty(slots.size, np.uint32)
+        columns.place(slots, _counting(slots.size), edge.src_row, rows)
+        columns.place_ids(settled(rows), places, source.ids, np.int64(image.parts), np.int64(image.part), self.src)
+        columns.place(slots, places, edge.out.nbr, self.dst)
+        columns.place(slots, places, edge.out.eid, self.eids)
+        if edge.out.weights.size:
+            columns.place(slots, places, edge.out.weights, self.weights)
+        else:
+            self.weights[places] = 1
+
+    def record(self) -> EdgeDraws:
+        """The answer."""
+        return EdgeDraws(src=self.src, dst=self.dst, eids=self.eids, types=self.types, weights=self.weights)
+
+
+def _counting(n: int) -> NDArray[np.uint32]:
+    return settled(np.arange(n, dtype=np.uint32))
+
+
+def edges(version: Version, *, types: Sequence[int], parts: Sequence[int], seed: int, start: int, count: int, uniform: bool) -> EdgeDraws:
+    """The draws start .. start + count - 1 that fall on ``parts``, in order.
+
+    Parameters
+    ----------
+    version, types, parts, seed, start, count, uniform
+        As in `storaged.draw.nodes`; types are edge types. An edge is drawn at its source's part.
+
+    Raises
+    ------
+    InvalidRequest, NotFound, Unavailable
+        As there.
+    """
+    local = local_draws(version, EDGE, types=types, parts=parts, seed=seed, start=start, count=count, uniform=uniform)
+    key = rng.key_of(seed, rng.EDGE_ROW)
+    answer = _Answer(version, local.types)
+    for type_id, image, own in local.of_parts(version):
+        edge = image.edges[type_id]
+        slots = draw_rows(key, start, local.draws[own], uniform_table(edge.out.nbr.size, EMPTY_U32) if uniform else edge.table)
+        answer.fill(type_id, image, slots, local.places[own])
+    return answer.record()
+
+
+def race_edges(
+    version: Version,
+    *,
+    types: Sequence[int],
+    parts: Sequence[int],
+    seed: int,
+    count: int,
+    taken_ids: NDArray[np.int64],
+    taken_types: NDArray[np.int32],
+    uniform: bool = False,
+) -> EdgeRace:
+    """The ``count`` edges of ``parts`` with the smallest exponential keys among those not taken.
+
+    Parameters
+    ----------
+    version, types, parts, seed, count, uniform
+        As in `storaged.draw.race_nodes`.
+    taken_ids, taken_types : int64[t], int32[t]
+        Edge ids that do not take part, and their types.
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        As there.
+    """
+    race = Race(version, EDGE, types=types, parts=parts, count=count, taken_ids=taken_ids, taken_types=taken_types)
+    for type_id, image in race.entries:
+        out = image.edges[type_id].out
+        if out.nbr.size:
+            race.run(seed, type_id, image, rows=out.nbr.size, ids=out.eid, live=settled(EMPTY_U8), weights=out.weights, uniform=uniform)
+    race.finish()
+    answer = _Answer(version, race.tags)
+    for type_id, image in race.entries:
+        places = np.flatnonzero((race.tags == type_id) & (race.marks >> 32 == image.part))
+        if places.size:
+            answer.fill(type_id, image, settled((race.marks[places] & 0xFFFFFFFF).astype(np.uint32)), settled(places.astype(np.uint32)))
+    return EdgeRace(edges=answer.record(), keys=race.keys)

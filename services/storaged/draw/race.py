@@ -1,0 +1,74 @@
+"""A race over the rows of several types and parts: arguments, heap and exclusions, for nodes and edges alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_proto.errors import InvalidRequest
+from graphkit import index, rng
+from graphkit.jit import settled
+from storaged.draw.version import Version, checked_length, checked_outputs
+from storaged.kernel import race
+from storaged.store.image import F32, I64, U8, PartImage
+
+
+class Race:
+    """The first ``count`` arrivals so far, and after `finish` in order."""
+
+    def __init__(
+        self,
+        version: Version,
+        element: int,
+        *,
+        types: Sequence[int],
+        parts: Sequence[int],
+        count: int,
+        taken_ids: NDArray[np.int64],
+        taken_types: NDArray[np.int32],
+    ) -> None:
+        checked_outputs("count", count)
+        checked_length("taken_types", taken_types, taken_ids.size)
+        for part in parts:
+            if not 0 <= part < version.schema.parts:
+                raise InvalidRequest(f"part {part}: the space has {version.schema.parts}")
+        for type_id in types:
+            version.type_name(element, type_id)
+        self.entries = [(type_id, version.image(part)) for type_id in sorted(set(types)) for part in sorted(set(parts))]
+        self.keys, self.tags = np.empty(count, np.float64), np.empty(count, np.int32)
+        self.items, self.marks = np.empty(count, np.int64), np.empty(count, np.int64)
+        self._element = element
+        self._size = 0
+        self._taken = {t: settled(index.build_index(np.unique(taken_ids[taken_types == t]))[0]) for t in sorted(set(types))}
+
+    def run(self, seed: int, type_id: int, image: PartImage, *, rows: int, ids: I64, live: U8, weights: F32, uniform: bool) -> None:
+        """Let the rows of one (type, part) take part."""
+        taken = self._taken[type_id]
+        self._size = int(
+            race.race_rows(
+                rng.key_of(seed, rng.RACE, self._element, type_id),
+                np.int32(type_id),
+                np.int64(rows),
+                ids,
+                np.int64(image.parts),
+                np.int64(image.part),
+                live,
+                weights,
+                uniform,
+                taken,
+                index.shift_of(taken),
+                self.keys,
+                self.tags,
+                self.items,
+                self.marks,
+                np.int64(self._size),
+            )
+        )
+
+    def finish(self) -> None:
+        """Put the arrivals in order and drop what is left of the heap."""
+        race.finish_race(self.keys, self.tags, self.items, self.marks, np.int64(self._size))
+        self.keys, self.tags = self.keys[: self._size], self.tags[: self._size]
+        self.items, self.marks = self.items[: self._size], self.marks[: self._size]

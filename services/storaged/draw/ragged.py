@@ -1,0 +1,92 @@
+"""Whole neighborhoods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkit.jit import settled
+from storaged.draw.lookup import adjacency, checked_edge_types, groups_of
+from storaged.draw.version import Version, checked_outputs
+from storaged.kernel import rows as kernel_rows
+from storaged.store.image import EMPTY_F64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ragged:
+    """All neighbors of the nodes of a request, by (edge type as asked for, neighbor id, edge id)."""
+
+    indptr: NDArray[np.int64]
+    """int64[m + 1]."""
+    ids: NDArray[np.int64]
+    """int64[k]."""
+    types: NDArray[np.int32]
+    """int32[k], edge types."""
+    weights: NDArray[np.float32] | None
+    """float32[k], when wanted."""
+    eids: NDArray[np.int64] | None
+    """int64[k], when wanted."""
+
+
+def read_neighbors(
+    version: Version,
+    *,
+    edge_types: Sequence[int],
+    node_type: int,
+    ids: NDArray[np.int64],
+    types: NDArray[np.int32] | None = None,
+    direction: int,
+    want_weights: bool,
+    want_edge_ids: bool,
+) -> Ragged:
+    """All neighbors of each node; unknown nodes have none.
+
+    Parameters
+    ----------
+    version, edge_types, node_type, ids, types, direction, want_weights, want_edge_ids
+        As in `storaged.draw.neighbors`.
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        As there; also where the answer would be too large.
+    """
+    near = checked_edge_types(version, edge_types, node_type, direction)
+    groups = list(groups_of(version, node_type, ids, types))
+    degrees = np.zeros(ids.size, np.int64)
+    for group in groups:
+        for edge_type, end in zip(edge_types, near, strict=True):
+            if end == group.type_id:
+                measure = np.empty(group.rows.size, np.float64)
+                kernel_rows.measure_rows(group.rows, adjacency(group.image, edge_type, direction).indptr, settled(EMPTY_F64), measure)
+                degrees[group.at] += measure.astype(np.int64)
+    indptr = np.zeros(ids.size + 1, np.int64)
+    np.cumsum(degrees, out=indptr[1:])
+    total = int(indptr[-1])
+    checked_outputs("neighbors", total)
+    out_ids, out_types = np.empty(total, np.int64), np.empty(total, np.int32)
+    weights = np.empty(total if want_weights else 0, np.float32)
+    eids = np.empty(total if want_edge_ids else 0, np.int64)
+    cursor = indptr[:-1].copy()
+    for group in groups:
+        for edge_type, end in zip(edge_types, near, strict=True):
+            if end == group.type_id:
+                near_end = adjacency(group.image, edge_type, direction)
+                kernel_rows.copy_rows(
+                    group.rows,
+                    group.at,
+                    cursor,
+                    near_end.indptr,
+                    near_end.nbr,
+                    near_end.eid,
+                    near_end.weights,
+                    np.int32(edge_type),
+                    out_ids,
+                    out_types,
+                    weights,
+                    eids,
+                )
+    return Ragged(indptr=indptr, ids=out_ids, types=out_types, weights=weights if want_weights else None, eids=eids if want_edge_ids else None)

@@ -1,0 +1,107 @@
+"""Scans: everything of one type in one part, in canonical order, resumed by a row number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from asterism_proto.errors import InvalidRequest
+from storaged.draw.features import Sections, slice_rows
+from storaged.draw.version import EDGE, MAX_OUTPUTS, NODE, Version
+from storaged.store.image import PartImage
+
+DEFAULT_ROWS = 65536
+
+
+def _checked(version: Version, part: int, cursor: int, limit: int) -> tuple[PartImage, int]:
+    if not 0 <= part < version.schema.parts:
+        raise InvalidRequest(f"part {part}: the space has {version.schema.parts}")
+    if cursor < 0:
+        raise InvalidRequest(f"cursor {cursor}: expected 0, or the next cursor of an answer")
+    if not 0 <= limit <= MAX_OUTPUTS:
+        raise InvalidRequest(f"limit {limit}: expected 0 (the server's choice) to {MAX_OUTPUTS}")
+    return version.image(part), limit or DEFAULT_ROWS
+
+
+def read_nodes(version: Version, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]) -> tuple[Sections, int]:
+    """Live nodes of a part by id, from a row on.
+
+    Parameters
+    ----------
+    version : Version
+    type_id, part : int
+    cursor : int
+        A row; 0 starts.
+    limit : int
+        How many nodes at most; 0 is ``DEFAULT_ROWS``.
+    names : sequence of str
+        Features.
+
+    Returns
+    -------
+    sections : dict
+        ``ids`` int64[k], ``weights`` float32[k], features as in `storaged.draw.node_features`.
+    next_cursor : int
+        -1: that was all.
+
+    Raises
+    ------
+    InvalidRequest, NotFound, Unavailable
+    """
+    version.type_name(NODE, type_id)
+    image, limit = _checked(version, part, cursor, limit)
+    node = image.nodes[type_id]
+    features = [version.schema.node_types[type_id].feature(name) for name in names if name != "weight"]
+    if node.live.size:
+        first = int(np.searchsorted(node.live_rows, cursor))
+        rows = node.live_rows[first : first + limit].astype(np.int64)
+        following = int(node.live_rows[first + limit]) if first + limit < node.live_rows.size else -1
+    else:
+        stop = min(cursor + limit, node.rows)
+        rows = np.arange(min(cursor, stop), stop, dtype=np.int64)
+        following = stop if stop < node.rows else -1
+    sections: Sections = {
+        "ids": rows * image.parts + image.part if node.dense else node.ids[rows],
+        "weights": node.weights[rows] if node.weights.size else np.ones(rows.size, np.float32),
+    }
+    if "weight" in names:
+        sections["f:weight"] = sections["weights"]
+    for feature in features:
+        slice_rows(feature, node.columns[feature.name], rows, sections)
+    return sections, following
+
+
+def read_edges(version: Version, type_id: int, part: int, cursor: int, limit: int) -> tuple[Sections, int]:
+    """Edges of a part by (source, neighbor, edge id), from a slot on.
+
+    Parameters
+    ----------
+    version, type_id, part, cursor, limit
+        As in `read_nodes`; the cursor is a slot.
+
+    Returns
+    -------
+    sections : dict
+        ``src``, ``dst``, ``eids`` int64[k], ``weights`` float32[k].
+    next_cursor : int
+        -1: that was all.
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+    """
+    version.type_name(EDGE, type_id)
+    image, limit = _checked(version, part, cursor, limit)
+    edge = image.edges[type_id]
+    source = image.nodes[version.schema.node_type_id(version.schema.edge_types[type_id].src_type)]
+    slots = edge.out.nbr.size
+    own = slice(min(cursor, slots), min(cursor + limit, slots))
+    rows = edge.src_row[own].astype(np.int64)
+    sections: Sections = {
+        "src": rows * image.parts + image.part if source.dense else source.ids[rows],
+        "dst": edge.out.nbr[own],
+        "eids": edge.out.eid[own],
+        "weights": edge.out.weights[own] if edge.out.weights.size else np.ones(rows.size, np.float32),
+    }
+    return sections, own.stop if own.stop < slots else -1

@@ -1,0 +1,207 @@
+"""Neighbors with replacement: the edge type of each draw, its slot, and gathering by slots.
+
+Draws are numbered flat: draw k of the i-th node of a call is number i * count + k. A *slot* is a position in the
+part's adjacency of one edge type, -1 for no neighbor. Loops go over blocks of draws, across nodes: one pass hashes and
+prefetches, the next reads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkit.jit import kernel, prefetch
+from graphkit.rng import below, unit, word
+
+BLOCK = 256
+NODES_AHEAD = 32
+AHEAD = 32
+_S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+
+@kernel
+def choose_types(keys: NDArray[np.uint64], measures: NDArray[np.float64], count: np.int64, which: NDArray[np.int32]) -> None:
+    """Choose the edge type of every draw, in proportion to what each type weighs at the node.
+
+    Parameters
+    ----------
+    keys : uint64[m]
+        Of the nodes' positions, under ``key_of(seed, rng.NEIGHBOR_TYPE, direction, hop)``.
+    measures : float64[types, m]
+    count : int64
+    which : int32[m * count], out
+        Index into the types; -1 where all of them weigh nothing.
+    """
+    types = measures.shape[0]
+    for i in range(keys.shape[0]):
+        total = 0.0
+        last = -1
+        for t in range(types):
+            total += measures[t, i]
+            if measures[t, i] > 0.0:
+                last = t
+        for k in range(count):
+            chosen = last
+            if last >= 0:
+                point = unit(word(keys[i], np.uint64(k))) * total
+                reached = 0.0
+                for t in range(last):
+                    reached += measures[t, i]
+                    if point < reached:
+                        chosen = t
+                        break
+            which[i * count + k] = chosen
+
+
+@kernel
+def draw_slots(
+    keys: NDArray[np.uint64],
+    rows: NDArray[np.int64],
+    count: np.int64,
+    which: NDArray[np.int32],
+    mine: np.int32,
+    indptr: NDArray[np.int64],
+    sums: NDArray[np.float64],
+    hot: NDArray[np.uint64],
+    cold: NDArray[np.uint32],
+    slots: NDArray[np.int64],
+) -> None:
+    """Draw neighbors with replacement.
+
+    Parameters
+    ----------
+    keys : uint64[m]
+        Of the nodes' positions, under ``key_of(seed, rng.NEIGHBOR, direction, hop)``; draw k takes word k.
+    rows : int64[m]
+        -1: no row.
+    count : int64
+    which : int32[m * count]
+        Draw only where this is ``mine``, leave other slots as they are; empty: draw all.
+    mine : int32
+    indptr : int64[rows + 1]
+    sums : float64[rows]
+        A row of sum 0 has no neighbors; empty: every edge may be drawn.
+    hot, cold : uint64[slots], uint32[slots]
+        Per-row tables; empty: every column is certain.
+    slots : int64[m * count], out
+    """
+    total = slots.shape[0]
+    columns = np.empty(BLOCK, np.int64)
+    bases = np.empty(BLOCK, np.int64)
+    coins = np.empty(BLOCK, np.uint64)
+    flats = np.empty(BLOCK, np.int64)
+    m = rows.shape[0]
+    for i in range(min(NODES_AHEAD, m)):
+        if rows[i] >= 0:
+            prefetch(indptr, rows[i])
+            if sums.shape[0] > 0:
+                prefetch(sums, rows[i])
+    node = np.int64(-1)
+    k = count
+    key = np.uint64(0)
+    start = np.int64(0)
+    degree = np.uint64(0)
+    flat = np.int64(0)
+    while flat < total:
+        filled = 0
+        while flat < total and filled < BLOCK:
+            if k == count:
+                k = np.int64(0)
+                node += 1
+                ahead = node + NODES_AHEAD
+                if ahead < m and rows[ahead] >= 0:
+                    prefetch(indptr, rows[ahead])
+                    if sums.shape[0] > 0:
+                        prefetch(sums, rows[ahead])
+                key = keys[node]
+                row = rows[node]
+                degree = np.uint64(0)
+                if row >= 0 and (sums.shape[0] == 0 or sums[row] > 0.0):
+                    start = indptr[row]
+                    degree = np.uint64(indptr[row + 1] - start)
+            if which.shape[0] == 0 or which[flat] == mine:
+                if degree == np.uint64(0):
+                    slots[flat] = -1
+                else:
+                    w = word(key, np.uint64(k))
+                    column = start + np.int64(below(w, degree))
+                    flats[filled] = flat
+                    bases[filled] = start
+                    columns[filled] = column
+                    coins[filled] = w * degree
+                    if hot.shape[0] > 0:
+                        prefetch(hot, column)
+                    filled += 1
+            flat += 1
+            k += 1
+        for b in range(filled):
+            slot = columns[b]
+            if hot.shape[0] > 0:
+                entry = hot[slot]
+                high = coins[b] >> _S32
+                accepted = slot if high < (entry >> _S32) else bases[b] + np.int64(entry & _LOW)
+                if high == (entry >> _S32) and (coins[b] & _LOW) < np.uint64(cold[slot]):
+                    accepted = slot
+                slot = accepted
+            slots[flats[b]] = slot
+
+
+@kernel
+def gather(
+    slots: NDArray[np.int64],
+    at: NDArray[np.int64],
+    count: np.int64,
+    which: NDArray[np.int32],
+    mine: np.int32,
+    values: NDArray[Any],
+    out: NDArray[Any],
+) -> None:
+    """Put the value of each slot in its place.
+
+    Parameters
+    ----------
+    slots : int64[m * count]
+    at : int64[m]
+        Row of each node in the answer.
+    count : int64
+    which, mine : int32[m * count], int32
+        Take only draws where ``which`` is ``mine``; empty: all.
+    values : int64[slots] or float32[slots]
+    out : the same dtype[n * count], out
+        ``out[at[i] * count + k]``; what has no slot is left as it is.
+    """
+    total = slots.shape[0]
+    flat = 0
+    for i in range(at.shape[0]):
+        to = at[i] * count
+        for k in range(count):
+            if flat + AHEAD < total and slots[flat + AHEAD] >= 0:
+                prefetch(values, slots[flat + AHEAD])
+            if slots[flat] >= 0 and (which.shape[0] == 0 or which[flat] == mine):
+                out[to + k] = values[slots[flat]]
+            flat += 1
+
+
+@kernel
+def place_by_type(
+    slots: NDArray[np.int64], at: NDArray[np.int64], count: np.int64, which: NDArray[np.int32], values: NDArray[Any], out: NDArray[Any]
+) -> None:
+    """Put what belongs to the edge type of each draw in its place: ``out[at[i] * count + k] = values[which[...]]``.
+
+    Parameters
+    ----------
+    slots, at, count : int64[m * count], int64[m], int64
+        As in `gather`; what has no slot is left as it is.
+    which : int32[m * count]
+        Empty: all are of the first type.
+    values : int32[types] or float32[types]
+    out : the same dtype[n * count], out
+    """
+    flat = 0
+    for i in range(at.shape[0]):
+        for k in range(count):
+            if slots[flat] >= 0:
+                out[at[i] * count + k] = values[which[flat]] if which.shape[0] > 0 else values[0]
+            flat += 1

@@ -1,0 +1,202 @@
+"""Exponential races: the rows with the smallest keys -log(u) / w are a draw without replacement, in order of the draws.
+
+(Efraimidis & Spirakis 2006; the keys are exponential variables of rate w, and the first of such variables is row i with
+probability w_i / W.) A row's u depends on the row, never on where or when it is met, so a race can be run in parts and
+merged. ``log`` is our own: bytes must not depend on the C library's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkit.index import slot_of
+from graphkit.jit import Whole, inlined, kernel
+from graphkit.rng import unit, word
+
+_EXPONENT, _MANTISSA, _HALF = np.int64(52), np.int64(0x000FFFFFFFFFFFFF), np.int64(0x3FE0000000000000)
+_SQRT_HALF = 0.7071067811865476
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_L1, _L2, _L3, _L4 = 6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01, 2.222219843214978396e-01
+_L5, _L6, _L7 = 1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01
+
+
+@inlined
+def log(x: float) -> float:
+    """The natural logarithm of a normal x > 0, within one unit in the last place, in the same bits everywhere.
+
+    fdlibm's ``e_log.c`` (Sun Microsystems 1993): x = 2^k (1 + f), a polynomial in s = f / (2 + f); additions,
+    multiplications and one division only, which IEEE 754 rounds in one way.
+    """
+    bits = np.float64(x).view(np.int64)
+    k = (bits >> _EXPONENT) - np.int64(1022)
+    m = np.int64((bits & _MANTISSA) | _HALF).view(np.float64)
+    if m < _SQRT_HALF:
+        m = m * 2.0
+        k -= np.int64(1)
+    f = m - 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    r = z * (_L1 + z * (_L2 + z * (_L3 + z * (_L4 + z * (_L5 + z * (_L6 + z * _L7))))))
+    half = 0.5 * f * f
+    e = np.float64(k)
+    return e * _LN2_HIGH - ((half - (s * (half + r) + e * _LN2_LOW)) - f)
+
+
+@inlined
+def arrival(w: np.uint64, weight: float) -> float:
+    """The exponential key of a row of positive weight whose word is ``w``."""
+    return -log(unit(w)) / weight
+
+
+@inlined
+def _after(key: float, tag: Whole, item: Whole, other_key: float, other_tag: Whole, other_item: Whole) -> bool | np.bool_:
+    """Whether (key, tag, item) comes after the other in a race: ties go by tag, then by item."""
+    if key != other_key:
+        return key > other_key
+    return tag > other_tag or (tag == other_tag and item > other_item)
+
+
+@inlined
+def _sink(
+    keys: NDArray[np.float64],
+    tags: NDArray[np.int32],
+    items: NDArray[np.int64],
+    marks: NDArray[np.int64],
+    size: Whole,
+    key: float,
+    tag: Whole,
+    item: Whole,
+    mark: Whole,
+) -> None:
+    """Put an element at the root of a heap of ``size`` whose root is free."""
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and _after(keys[child + 1], tags[child + 1], items[child + 1], keys[child], tags[child], items[child]):
+            child += 1
+        if not _after(keys[child], tags[child], items[child], key, tag, item):
+            break
+        keys[at], tags[at], items[at], marks[at] = keys[child], tags[child], items[child], marks[child]
+        at = child
+    keys[at], tags[at], items[at], marks[at] = key, tag, item, mark
+
+
+@inlined
+def offer(
+    keys: NDArray[np.float64],
+    tags: NDArray[np.int32],
+    items: NDArray[np.int64],
+    marks: NDArray[np.int64],
+    size: Whole,
+    key: float,
+    tag: Whole,
+    item: Whole,
+    mark: Whole,
+) -> Whole:
+    """Keep (key, tag, item, mark) if it is among the first of a race so far; gives the heap's new size.
+
+    The four arrays are a heap whose root comes last; their length is how many are kept. ``items`` and ``marks`` may be
+    the same array.
+    """
+    if size < keys.shape[0]:
+        at = size
+        while at > 0:
+            parent = (at - 1) // 2
+            if not _after(key, tag, item, keys[parent], tags[parent], items[parent]):
+                break
+            keys[at], tags[at], items[at], marks[at] = keys[parent], tags[parent], items[parent], marks[parent]
+            at = parent
+        keys[at], tags[at], items[at], marks[at] = key, tag, item, mark
+        return size + 1
+    if size > 0 and _after(keys[0], tags[0], items[0], key, tag, item):
+        _sink(keys, tags, items, marks, size, key, tag, item, mark)
+    return size
+
+
+@inlined
+def finish(keys: NDArray[np.float64], tags: NDArray[np.int32], items: NDArray[np.int64], marks: NDArray[np.int64], size: Whole) -> None:
+    """Sort a heap's first ``size`` elements in order of arrival."""
+    for last in range(size - 1, 0, -1):
+        key, tag, item, mark = keys[last], tags[last], items[last], marks[last]
+        keys[last], tags[last], items[last], marks[last] = keys[0], tags[0], items[0], marks[0]
+        _sink(keys, tags, items, marks, last, key, tag, item, mark)
+
+
+@kernel
+def race_rows(
+    key: np.uint64,
+    tag: np.int32,
+    rows: np.int64,
+    ids: NDArray[np.int64],
+    parts: np.int64,
+    part: np.int64,
+    live: NDArray[np.uint8],
+    weights: NDArray[np.float32],
+    uniform: bool,
+    taken: NDArray[np.int64],
+    taken_shift: np.uint64,
+    keys: NDArray[np.float64],
+    tags: NDArray[np.int32],
+    items: NDArray[np.int64],
+    marks: NDArray[np.int64],
+    size: np.int64,
+) -> int:
+    """Run the rows of one (type, part) through a race.
+
+    Parameters
+    ----------
+    key : uint64
+        ``key_of(seed, rng.RACE, element, type)``; a row's word is that of its id.
+    tag : int32
+        Its type.
+    rows : int64
+        How many rows there are.
+    ids : int64[rows]
+        Node ids or edge ids; empty: the id is row * parts + part.
+    parts, part : int64
+    live : uint8[rows]
+        0 for a hole; empty: there is none.
+    weights : float32[rows]
+        Empty: all 1.
+    uniform : bool
+        Take all weights as 1.
+    taken : int64[2^k]
+        ``index_ids`` of the ids that do not take part.
+    taken_shift : uint64
+        64 - k.
+    keys, tags, items, marks : float64[n], int32[n], int64[n], int64[n], in and out
+        The heap: key, type, id, part << 32 | row.
+    size : int64
+        Elements in it so far.
+
+    Returns
+    -------
+    int
+        Elements in it afterwards.
+    """
+    limit = keys.shape[0]
+    base = part << np.int64(32)
+    filled: Whole = np.int64(size)
+    for row in range(rows):
+        if live.shape[0] > 0 and live[row] == 0:
+            continue
+        weight = 1.0 if uniform or weights.shape[0] == 0 else np.float64(weights[row])
+        if not weight > 0.0:
+            continue
+        item = ids[row] if ids.shape[0] > 0 else np.int64(row) * parts + part
+        at = arrival(word(key, np.uint64(item)), weight)
+        if filled == limit and (limit == 0 or at > keys[0]):
+            continue
+        if slot_of(item, taken, taken_shift) >= 0:
+            continue
+        filled = offer(keys, tags, items, marks, filled, at, tag, item, base | np.int64(row))
+    return filled  # type: ignore[return-value]  # an int64 here and an int to the caller
+
+
+@kernel
+def finish_race(keys: NDArray[np.float64], tags: NDArray[np.int32], items: NDArray[np.int64], marks: NDArray[np.int64], size: np.int64) -> None:
+    """Sort a race's first ``size`` elements in order of arrival, in place; arrays as in `race_rows`."""
+    finish(keys, tags, items, marks, size)

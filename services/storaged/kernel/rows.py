@@ -1,0 +1,153 @@
+"""Rows of node ids, their degrees and measures, and the keys of their positions in a request."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkit.jit import kernel, prefetch
+from graphkit.rng import derive
+
+AHEAD = 24
+
+
+@kernel
+def dense_rows(ids: NDArray[np.int64], parts: np.int64, rows: np.int64, live: NDArray[np.uint8], out: NDArray[np.int64]) -> None:
+    """The rows of ids of a dense type that are placed in this part.
+
+    Parameters
+    ----------
+    ids : int64[n]
+        Of this part; a negative one is unknown.
+    parts, rows : int64
+        P, and how many rows there are here.
+    live : uint8[rows]
+        0 for a hole; empty: there is none.
+    out : int64[n], out
+        id // parts, or -1 where that is no live row.
+    """
+    shift = np.int64(-1)
+    if parts & (parts - np.int64(1)) == 0:
+        shift = np.int64(0)
+        while np.int64(1) << shift < parts:
+            shift += np.int64(1)
+    for i in range(ids.shape[0]):
+        row = ids[i] >> shift if shift >= 0 else ids[i] // parts
+        known = ids[i] >= 0 and row < rows
+        if known and live.shape[0] > 0:
+            known = live[row] != 0
+        out[i] = row if known else np.int64(-1)
+
+
+@kernel
+def position_keys(key: np.uint64, positions: NDArray[np.int64], out: NDArray[np.uint64]) -> None:
+    """The key of each position of a request: ``out[i] = derive(key, positions[i])``."""
+    for i in range(positions.shape[0]):
+        out[i] = derive(key, np.uint64(positions[i]))
+
+
+@kernel
+def measure_rows(rows: NDArray[np.int64], indptr: NDArray[np.int64], sums: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    """What each row weighs in a union of edge types.
+
+    Parameters
+    ----------
+    rows : int64[m]
+        -1 is no row: it weighs nothing.
+    indptr : int64[rows + 1]
+    sums : float64[rows]
+        Weight sums; empty: the degree counts.
+    out : float64[m], out
+    """
+    n = rows.shape[0]
+    for i in range(n):
+        if i + AHEAD < n and rows[i + AHEAD] >= 0:
+            if sums.shape[0] > 0:
+                prefetch(sums, rows[i + AHEAD])
+            else:
+                prefetch(indptr, rows[i + AHEAD])
+        row = rows[i]
+        if row < 0:
+            out[i] = 0.0
+        elif sums.shape[0] > 0:
+            out[i] = sums[row]
+        else:
+            out[i] = np.float64(indptr[row + 1] - indptr[row])
+
+
+@kernel
+def copy_rows(
+    rows: NDArray[np.int64],
+    at: NDArray[np.int64],
+    cursor: NDArray[np.int64],
+    indptr: NDArray[np.int64],
+    nbr: NDArray[np.int64],
+    eid: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    edge_type: np.int32,
+    out_ids: NDArray[np.int64],
+    out_types: NDArray[np.int32],
+    out_weights: NDArray[np.float32],
+    out_eids: NDArray[np.int64],
+) -> None:
+    """Append whole rows of an adjacency to a ragged answer.
+
+    Parameters
+    ----------
+    rows, at : int64[m]
+        A row (-1: none), and the place of its node in the request.
+    cursor : int64[n], in and out
+        Where the next neighbor of each place goes.
+    indptr, nbr, eid : int64[rows + 1], int64[slots], int64[slots]
+    weights : float32[slots]
+        Empty: all 1.
+    edge_type : int32
+    out_ids, out_types : int64[k], int32[k], out
+    out_weights, out_eids : float32[k], int64[k], out
+        Empty: not wanted.
+    """
+    for i in range(rows.shape[0]):
+        if rows[i] < 0:
+            continue
+        to = cursor[at[i]]
+        for slot in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            out_ids[to] = nbr[slot]
+            out_types[to] = edge_type
+            if out_weights.shape[0] > 0:
+                out_weights[to] = weights[slot] if weights.shape[0] > 0 else np.float32(1.0)
+            if out_eids.shape[0] > 0:
+                out_eids[to] = eid[slot]
+            to += 1
+        cursor[at[i]] = to
+
+
+@kernel
+def copy_ragged(
+    rows: NDArray[np.int64],
+    at: NDArray[np.int64],
+    indptr: NDArray[np.int64],
+    values: NDArray[np.uint8],
+    width: np.int64,
+    out_indptr: NDArray[np.int64],
+    out: NDArray[np.uint8],
+) -> None:
+    """Copy the values of rows of a ragged column to their places, as bytes.
+
+    Parameters
+    ----------
+    rows, at : int64[m]
+        A row (-1: none), and its place.
+    indptr : int64[rows + 1]
+    values : uint8[total * width]
+    width : int64
+        Bytes of a value.
+    out_indptr : int64[n + 1]
+        Where each place's values begin, counted in values.
+    out : uint8[k * width], out
+    """
+    for i in range(rows.shape[0]):
+        if rows[i] >= 0:
+            start, stop = indptr[rows[i]] * width, indptr[rows[i] + 1] * width
+            to = out_indptr[at[i]] * width
+            for k in range(stop - start):
+                out[to + k] = values[start + k]
