@@ -43,6 +43,8 @@ class _Side:
     rows: Rows
     """Of the near ends."""
     refs: list[BlockRef]
+    weighted: bool
+    """Otherwise every edge weighs 1, whatever was sent."""
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -85,6 +87,7 @@ def build_edges(work: Workplace, type_id: int, nodes: Sequence[Rows]) -> EdgesRe
         far_type=dst_type,
         rows=nodes[src_type],
         refs=work.source.refs(type_id, OUT_EDGES, OUT_EDGE_DELETES),
+        weighted=edge_type.weighted,
     )
     work.progress.phase(f"out edges {edge_type.name}")
     out = _adjacency(work, type_id, out_side)
@@ -97,6 +100,7 @@ def build_edges(work: Workplace, type_id: int, nodes: Sequence[Rows]) -> EdgesRe
             far_type=src_type,
             rows=nodes[dst_type],
             refs=work.source.refs(type_id, IN_EDGES, IN_EDGE_DELETES),
+            weighted=edge_type.weighted,
         )
         work.progress.phase(f"in edges {edge_type.name}")
         into = _adjacency(work, type_id, in_side)
@@ -177,7 +181,7 @@ def _records(work: Workplace, side: _Side, counts: _Counts, *, plain: bool) -> I
     near_section, far_section = side.ends
     near_dead, far_dead = work.source.tombstones(side.near_type), work.source.tombstones(side.far_type)
     for ref, sections in work.source.read(side.refs):
-        near, far, eid, weight = _columns(ref, sections, near_section, far_section)
+        near, far, eid, weight = _columns(ref, sections, near_section, far_section, weighted=side.weighted)
         row = side.rows.find(near)
         lost = row < 0
         for dead in (near_dead.kills(near, ref.stamp), far_dead.kills(far, ref.stamp)):
@@ -193,10 +197,10 @@ def _records(work: Workplace, side: _Side, counts: _Counts, *, plain: bool) -> I
             yield row.astype(np.uint32), far, eid, weight
 
 
-def _columns(ref: BlockRef, sections: Sections, near_section: str, far_section: str) -> tuple[I64, I64, I64, F32]:
+def _columns(ref: BlockRef, sections: Sections, near_section: str, far_section: str, *, weighted: bool) -> tuple[I64, I64, I64, F32]:
     near, far = sections[near_section], sections[far_section]
     if ref.key.kind in (OUT_EDGES, IN_EDGES):
-        weight = sections["weight"] if "weight" in sections else np.ones(ref.rows, np.float32)
+        weight = sections["weight"] if weighted and "weight" in sections else np.ones(ref.rows, np.float32)
         return near, far, sections["eid"], weight
     eid = sections["eid"] if "eid" in sections else np.full(ref.rows, -1, np.int64)
     return near, far, eid, np.full(ref.rows, DELETED, np.float32)

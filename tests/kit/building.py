@@ -1,0 +1,189 @@
+"""Loads as plain operations: written to a graph store as graphd would, applied to an oracle, built in this process."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_proto.schema import Schema
+from graphkit.split import part_of
+from storaged.build.__main__ import build
+from storaged.build.part import part_folder
+from storaged.build.progress import Progress
+from storaged.build.task import PartResult, Task
+from storaged.store import graph
+from storaged.store.graph import Block, GraphStore
+from storaged.store.image import PartImage, open_part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Op:
+    """One chunk of a load."""
+
+    kind: int
+    """NODES, OUT_EDGES, NODE_DELETES or OUT_EDGE_DELETES, as a client writes them."""
+    type_id: int
+    arrays: dict[str, NDArray[np.generic]]
+    """NODES: ids, weight?, f:x (float32 [n, 2])?, f:l (lists, as `lists`)?; OUT_EDGES: src, dst, eid, weight?, f:y?; deletes as on the wire."""
+
+
+def rows_of(arrays: dict[str, NDArray[np.generic]], keep: NDArray[np.bool_]) -> dict[str, NDArray[np.generic]]:
+    """The kept rows of every section, lists included."""
+    out: dict[str, NDArray[np.generic]] = {}
+    for name, array in arrays.items():
+        if name.endswith(".indptr"):
+            lengths = np.diff(array)
+            values = arrays[name[: -len("indptr")] + "values"]
+            out[name] = np.concatenate([[0], np.cumsum(lengths[keep])]).astype(np.int64)
+            out[name[: -len("indptr")] + "values"] = values[np.repeat(keep, lengths)]
+        elif not name.endswith(".values"):
+            out[name] = array[keep]
+    return out
+
+
+def blocks_of(schema: Schema, load_id: int, chunk: int, op: Op) -> list[Block]:
+    """What graphd makes of a chunk: a block per part and copy."""
+    out: list[Block] = []
+
+    def send(kind: int, parts: NDArray[np.int32] | None, arrays: dict[str, NDArray[np.generic]]) -> None:
+        for part in range(schema.parts):
+            mine = arrays if parts is None else rows_of(arrays, parts == part)
+            if len(next(iter(mine.values()))):
+                out.append(Block(load_id=load_id, chunk=chunk, kind=kind, type_id=op.type_id, part=part, arrays=mine))
+
+    def owner(name: str) -> NDArray[np.int32]:
+        return part_of(op.arrays[name], schema.parts, schema.placement)
+
+    if op.kind == graph.NODES:
+        send(graph.NODES, owner("ids"), op.arrays)
+    elif op.kind == graph.NODE_DELETES:
+        send(graph.NODE_DELETES, None, op.arrays)
+    else:
+        plain = {name: array for name, array in op.arrays.items() if not name.startswith("f:")}
+        features = {name: array for name, array in op.arrays.items() if name.startswith("f:")}
+        inward = graph.IN_EDGES if op.kind == graph.OUT_EDGES else graph.IN_EDGE_DELETES
+        send(op.kind, owner("src"), plain)
+        if schema.has_in:
+            send(inward, owner("dst"), plain)
+        if features:
+            send(graph.EDGE_FEATURES, (op.arrays["eid"] % schema.parts).astype(np.int32), {"eid": op.arrays["eid"], **features})
+    return out
+
+
+def write_loads(store: GraphStore, schema: Schema, loads: Sequence[Sequence[Op]]) -> list[int]:
+    """Write every load, chunk by chunk; gives their ids, in commit order."""
+    for load_id, ops in enumerate(loads, 1):
+        for chunk, op in enumerate(ops):
+            store.write(blocks_of(schema, load_id, chunk, op))
+    return list(range(1, len(loads) + 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """What a build left."""
+
+    output: Path
+    results: list[PartResult]
+    images: list[PartImage]
+
+    @property
+    def digests(self) -> list[str]:
+        return [result.digest for result in self.results]
+
+
+def built(folder: Path, schema: Schema, loads: Sequence[Sequence[Op]], *, memory_limit_mib: int = 512, name: str = "out") -> Built:
+    """Write the loads (once per folder), take a checkpoint, build every part here, and open the images."""
+    checkpoint = folder / "checkpoint"
+    if not checkpoint.exists():
+        store = GraphStore.open(folder / "graph", schema)
+        write_loads(store, schema, loads)
+        store.checkpoint(checkpoint)
+        store.close()
+    task = Task(
+        space_id=1,
+        schema=schema,
+        parts=tuple(range(schema.parts)),
+        cut=len(loads),
+        loads=tuple(range(1, len(loads) + 1)),
+        checkpoint=checkpoint,
+        output=folder / name,
+        memory_limit_mib=memory_limit_mib,
+    )
+    results = build(task, Progress(io.StringIO()))
+    return Built(
+        output=task.output, results=results, images=[open_part(part_folder(task.output, part), verify=True) for part in range(schema.parts)]
+    )
+
+
+@dataclass(slots=True)
+class Oracle:
+    """What the operations mean, one row at a time."""
+
+    schema: Schema
+    nodes: list[dict[int, dict[str, object]]] = field(default_factory=list)
+    edges: list[list[tuple[int, int, int, float]]] = field(default_factory=list)
+    """(src, dst, eid, weight) of each type."""
+    edge_features: list[dict[int, float]] = field(default_factory=list)
+
+    @classmethod
+    def after(cls, schema: Schema, loads: Sequence[Sequence[Op]]) -> Oracle:
+        """The state behind ``loads``."""
+        oracle = cls(schema, [{} for _ in schema.node_types], [[] for _ in schema.edge_types], [{} for _ in schema.edge_types])
+        for ops in loads:
+            for op in ops:
+                oracle.apply(op)
+        return oracle
+
+    def apply(self, op: Op) -> None:
+        if op.kind == graph.NODES:
+            self._upsert_nodes(op)
+        elif op.kind == graph.NODE_DELETES:
+            for node in op.arrays["ids"].tolist():
+                self._delete_node(op.type_id, node)
+        elif op.kind == graph.OUT_EDGES:
+            self._upsert_edges(op)
+        else:
+            for src, dst, eid in zip(*(op.arrays[name].tolist() for name in ("src", "dst", "eid")), strict=True):
+                unique = self.schema.edge_types[op.type_id].multiplicity == "unique"
+                kept = [e for e in self.edges[op.type_id] if (e[0], e[1]) != (src, dst) or not (unique or eid in (-1, e[2]))]
+                self.edges[op.type_id] = kept
+
+    def living_edges(self, type_id: int, *, incoming: bool = False) -> list[tuple[int, int, int, float]]:
+        """Edges whose near end exists, by (near, far, eid)."""
+        edge_type = self.schema.edge_types[type_id]
+        near_type = self.schema.node_type_id(edge_type.dst_type if incoming else edge_type.src_type)
+        near, far = (1, 0) if incoming else (0, 1)
+        return sorted((e for e in self.edges[type_id] if e[near] in self.nodes[near_type]), key=lambda e: (e[near], e[far], e[2]))
+
+    def _upsert_nodes(self, op: Op) -> None:
+        for i, node in enumerate(op.arrays["ids"].tolist()):
+            row = self.nodes[op.type_id].setdefault(node, {"weight": 1.0, "x": (0.0, 0.0), "l": ()})
+            if "weight" in op.arrays:
+                row["weight"] = float(op.arrays["weight"][i])
+            if "f:x" in op.arrays:
+                row["x"] = tuple(op.arrays["f:x"][i].tolist())
+            if "f:l.indptr" in op.arrays:
+                low, high = op.arrays["f:l.indptr"][i : i + 2]
+                row["l"] = tuple(op.arrays["f:l.values"][low:high].tolist())
+
+    def _delete_node(self, type_id: int, node: int) -> None:
+        self.nodes[type_id].pop(node, None)
+        for e, edge_type in enumerate(self.schema.edge_types):
+            if self.schema.node_type_id(edge_type.src_type) == type_id:
+                self.edges[e] = [edge for edge in self.edges[e] if edge[0] != node]
+            if self.schema.node_type_id(edge_type.dst_type) == type_id:
+                self.edges[e] = [edge for edge in self.edges[e] if edge[1] != node]
+
+    def _upsert_edges(self, op: Op) -> None:
+        a = op.arrays
+        for i, (src, dst, eid) in enumerate(zip(*(a[name].tolist() for name in ("src", "dst", "eid")), strict=True)):
+            if self.schema.edge_types[op.type_id].multiplicity == "unique":
+                self.edges[op.type_id] = [e for e in self.edges[op.type_id] if (e[0], e[1]) != (src, dst)]
+            self.edges[op.type_id].append((src, dst, eid, float(a["weight"][i]) if "weight" in a else 1.0))
+            if "f:y" in a:
+                self.edge_features[op.type_id][eid] = float(a["f:y"][i])
