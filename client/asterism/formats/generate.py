@@ -1,0 +1,183 @@
+"""A shop to play with: users, items and categories, who clicks, buys and follows what, in any size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from asterism.formats.chunks import Array
+from asterism.formats.rmat import rmat
+from asterism_proto.errors import InvalidRequest
+
+CHUNK_ROWS = 1_000_000
+"""Rows of a file."""
+TASTE, LOOK = 8, 16
+"""Lengths of the vectors of users and items."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shop:
+    """A generated graph's size and seed. Everything follows from them.
+
+    Users click on items (weighted by how often), buy some (weighted by the amount, with a day), and follow each other;
+    every item is in one category, from which its look follows, but for noise.
+    """
+
+    users: int = 20_000
+    items: int = 5_000
+    categories: int = 40
+    clicks: int = 200_000
+    buys: int = 40_000
+    follows: int = 60_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for word in ("users", "items", "categories"):
+            if not 1 <= getattr(self, word) < 1 << 31:
+                raise InvalidRequest(f"{word} {getattr(self, word)}: expected 1 to 2^31 - 1")
+        for word in ("clicks", "buys", "follows"):
+            if getattr(self, word) < 0:
+                raise InvalidRequest(f"{word} {getattr(self, word)}: expected 0 or more")
+
+    @property
+    def nodes(self) -> dict[str, int]:
+        """Nodes of each type."""
+        return {"user": self.users, "item": self.items, "category": self.categories}
+
+    @property
+    def edges(self) -> dict[str, int]:
+        """Edges of each type."""
+        return {"user:clicks:item": self.clicks, "user:buys:item": self.buys, "user:follows:user": self.follows, "item:in:category": self.items}
+
+    def column(self, owner: str, name: str, start: int, stop: int) -> Array:
+        """Rows ``start`` to ``stop`` (a file's: multiples of `CHUNK_ROWS`, or the end) of a feature, or of ``edges`` [n, 2]."""
+        tag = list(_COLUMNS).index(f"{owner}/{name}")
+        draws = np.random.default_rng((self.seed, tag, start // CHUNK_ROWS))
+        return _COLUMNS[f"{owner}/{name}"](self, draws, tag, start, stop - start)
+
+
+Column = Callable[[Shop, np.random.Generator, int, int, int], Array]
+
+
+def _log_normal(spread: float) -> Column:
+    return lambda shop, draws, tag, start, n: draws.lognormal(0.0, spread, n).astype(np.float32)
+
+
+def _between(users: str, items: str) -> Column:
+    return lambda shop, draws, tag, start, n: np.stack(
+        rmat(shop.seed, tag, start, n, sources=getattr(shop, users), targets=getattr(shop, items)), axis=1
+    )
+
+
+def _category(shop: Shop, start: int, n: int) -> Array:
+    """The category of items: the first ones have most."""
+    draws = np.random.default_rng((shop.seed, 1_000_003, start // CHUNK_ROWS))
+    return np.minimum((draws.random(n) ** 2 * shop.categories).astype(np.int64), shop.categories - 1)
+
+
+def _look(shop: Shop, draws: np.random.Generator, tag: int, start: int, n: int) -> Array:
+    centres = np.random.default_rng((shop.seed, 1_000_004)).normal(size=(shop.categories, LOOK))
+    return (centres[_category(shop, start, n)] + draws.normal(scale=0.5, size=(n, LOOK))).astype(np.float32)
+
+
+_COLUMNS: dict[str, Column] = {
+    "user/age": lambda shop, draws, tag, start, n: np.clip(draws.normal(38, 14, n), 16, 99).astype(np.int8),
+    "user/taste": lambda shop, draws, tag, start, n: draws.normal(size=(n, TASTE)).astype(np.float32),
+    "item/weight": _log_normal(1.0),
+    "item/price": lambda shop, draws, tag, start, n: np.round(draws.lognormal(2.5, 0.8, n), 2).astype(np.float32),
+    "item/look": _look,
+    "item/label": lambda shop, draws, tag, start, n: _category(shop, start, n),
+    "user:clicks:item/edges": _between("users", "items"),
+    "user:clicks:item/weight": _log_normal(1.0),
+    "user:buys:item/edges": _between("users", "items"),
+    "user:buys:item/weight": _log_normal(0.7),
+    "user:buys:item/day": lambda shop, draws, tag, start, n: draws.integers(0, 365, n).astype(np.int32),
+    "user:follows:user/edges": _between("users", "users"),
+    "item:in:category/edges": lambda shop, draws, tag, start, n: np.stack((np.arange(start, start + n), _category(shop, start, n)), axis=1),
+}
+
+
+def write_dgl(shop: Shop, folder: Path) -> Path:
+    """Write the graph in DGL's chunked format, a file at a time in memory.
+
+    Parameters
+    ----------
+    shop : Shop
+        Which graph.
+    folder : Path
+        Made where it is not there; files in it are overwritten.
+
+    Returns
+    -------
+    Path
+        Its metadata.json. Features called ``weight`` are the weights.
+    """
+    files = _write(shop, folder)
+    counts = {owner: [stop - start for start, stop in _spans(rows)] for owner, rows in (*shop.nodes.items(), *shop.edges.items())}
+
+    def data(owner: str) -> dict[str, Any]:
+        return {name: {"format": {"name": "numpy"}, "data": listed} for name, listed in files[owner].items() if name != "edges"}
+
+    metadata = {
+        "graph_name": "shop",
+        "node_type": list(shop.nodes),
+        "num_nodes_per_chunk": [counts[name] for name in shop.nodes],
+        "num_nodes_per_type": list(shop.nodes.values()),
+        "edge_type": list(shop.edges),
+        "num_edges_per_chunk": [counts[name] for name in shop.edges],
+        "num_edges_per_type": list(shop.edges.values()),
+        "edges": {name: {"format": {"name": "numpy"}, "data": files[name]["edges"]} for name in shop.edges},
+        "node_data": {name: data(name) for name in shop.nodes if data(name)},
+        "edge_data": {name: data(name) for name in shop.edges if data(name)},
+    }
+    path = folder / "metadata.json"
+    path.write_text(json.dumps(metadata, indent=1))
+    return path
+
+
+def write_numpy(shop: Shop, folder: Path, *, parts: int = 8) -> Path:
+    """Write the graph as .npy files and a schema file; give back the latter. See `write_dgl`."""
+    files = _write(shop, folder)
+
+    def features(owner: str) -> dict[str, Any]:
+        return {name: None for name in files[owner] if name not in ("edges", "weight")}
+
+    def described(owner: str) -> dict[str, Any]:
+        weight = {"weight": "weight"} if "weight" in files[owner] else {}
+        return {"format": "numpy", "files": dict(files[owner]), **weight, "features": features(owner)}
+
+    spec = {
+        "space": "shop",
+        "parts": parts,
+        "nodes": {name: described(name) if files[name] else {"count": rows} for name, rows in shop.nodes.items()},
+        "edges": {name: {"src": "edges[0]", "dst": "edges[1]", **described(name)} for name in shop.edges},
+    }
+    path = folder / "shop.yaml"
+    path.write_text(yaml.safe_dump(spec, sort_keys=False))
+    return path
+
+
+def _spans(rows: int) -> Iterator[tuple[int, int]]:
+    for start in range(0, max(rows, 1), CHUNK_ROWS):
+        yield start, min(start + CHUNK_ROWS, rows)
+
+
+def _write(shop: Shop, folder: Path) -> dict[str, dict[str, list[str]]]:
+    """Write every column; give back its files by type and name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files: dict[str, dict[str, list[str]]] = {owner: {} for owner in (*shop.nodes, *shop.edges)}
+    for path in _COLUMNS:
+        owner, name = path.split("/")
+        rows = shop.nodes[owner] if owner in shop.nodes else shop.edges[owner]
+        files[owner][name] = []
+        for number, (start, stop) in enumerate(_spans(rows)):
+            file = f"{owner.replace(':', '_')}-{name}-{number}.npy"
+            np.save(folder / file, shop.column(owner, name, start, stop))
+            files[owner][name].append(file)
+    return files

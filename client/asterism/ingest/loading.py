@@ -1,0 +1,237 @@
+"""From files to a committed load."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from asterism.client import Client
+from asterism.formats import Source, open_source
+from asterism.formats.chunks import CHUNK_ROWS
+from asterism.ingest.pipeline import Ahead
+from asterism.ingest.rejects import Rejects
+from asterism.loading import Load
+from asterism_proto.errors import Conflict, InvalidRequest
+from asterism_proto.schema import EdgeType, NodeType, Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a load is."""
+
+    phase: str
+    """``nodes``, ``edges`` or ``commit``."""
+    rows_done: int
+    rows_total: int | None
+    """None where the files do not say."""
+    bytes_done: int
+    """Of input."""
+    bytes_total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadReport:
+    """What a load wrote."""
+
+    nodes: int
+    edges: int
+    rejected: int
+    """Bad rows that were left out."""
+    rejects: Path | None
+    """Where they are listed; None where there are none."""
+    load_id: int
+    commit: int
+    """Its place in the order of writes: a build asked for from now on includes it."""
+    seconds: float
+
+
+def schema_of(source: str | Path, *, weights: Mapping[str, str] | None = None, rename: Mapping[str, str] | None = None) -> Schema:
+    """The schema of a space that can hold a graph in files; see `load` for the parameters.
+
+    Raises
+    ------
+    InvalidRequest
+        Where the files are not what they are said to be.
+    """
+    return open_source(source, weights=weights, rename=rename).schema
+
+
+def load(
+    client: Client,
+    space: str,
+    source: str | Path,
+    *,
+    schema: Schema | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    on_bad_rows: str = "fail",
+    rejects: str | Path | None = None,
+    resume: bool = True,
+    chunk_rows: int = CHUNK_ROWS,
+    weights: Mapping[str, str] | None = None,
+    rename: Mapping[str, str] | None = None,
+    root: str | Path | None = None,
+) -> LoadReport:
+    """Load a graph in files into a space and commit it; the next build publishes it.
+
+    Parameters
+    ----------
+    client : Client
+        Of the service.
+    space : str
+        Where it goes.
+    source : path
+        A folder with DGL's ``metadata.json``, or a YAML schema file.
+    schema : Schema, optional
+        The space is made with it where it is not there. Without it the space must be there.
+    progress : callable, optional
+        Told after every chunk.
+    on_bad_rows : {"fail", "skip"}
+        Refuse the load at the first bad row, or leave such rows out, count them and list them in ``rejects``.
+    rejects : path, optional
+        A CSV file of the rows left out: file, row (lines from 1, rows of arrays and tables from 0), column, value, reason.
+        Default: ``<space>.rejects.csv`` here. Made at the first such row.
+    resume : bool
+        Go on with a load of this source that was cut off, if there is one. What was written is read again, and skipped
+        where its digest is the same.
+    chunk_rows : int
+        Rows of a chunk at most.
+    weights, rename : mapping, optional
+        For a DGL folder: the feature that is the weight, per type, as ``{"author:writes:paper": "w"}``; new names of features.
+    root : path, optional
+        For a schema file: the folder that its file names start from.
+
+    Returns
+    -------
+    LoadReport
+
+    Raises
+    ------
+    InvalidRequest
+        Naming file, row, column and value, or what does not agree; nothing of the load stays.
+    NotFound
+        Where the space is not there.
+    Conflict
+        Where the source is not what it was when the load was begun that this one went on with; that one is given up.
+
+    Examples
+    --------
+    >>> asterism.ingest.load(client, "papers", "chunked/", weights={"paper:cites:paper": "w"})  # doctest: +SKIP
+    """
+    if on_bad_rows not in ("fail", "skip"):
+        raise InvalidRequest(f"on_bad_rows {on_bad_rows!r}: expected 'fail' or 'skip'")
+    began = time.monotonic()
+    opened = open_source(source, chunk_rows=chunk_rows, weights=weights, rename=rename, root=root)
+    if schema is not None:
+        client.create_space(space, schema, if_not_exists=True)
+    check_fits(opened.schema, client.describe(space).schema)
+    key = resume_key(Path(source), opened, on_bad_rows)
+    under_way = client.begin_load(space, source=str(source), resume_key=key if resume else "")
+    bad = Rejects(Path(rejects or f"{space}.rejects.csv") if on_bad_rows == "skip" else None)
+    try:
+        writer = _Writer(under_way, opened, bad, progress or (lambda _: None))
+        writer.nodes()
+        writer.edges()
+        commit = under_way.commit(rejected=bad.count)
+    except Conflict as error:
+        under_way.abandon()
+        raise Conflict(f"{source} has changed since the load {under_way.load_id} was begun ({error}); that load was given up: load again") from error
+    except InvalidRequest:
+        under_way.abandon()
+        raise
+    finally:
+        bad.close()
+    writer.tell("commit")
+    return LoadReport(
+        nodes=writer.node_rows,
+        edges=writer.edge_rows,
+        rejected=bad.count,
+        rejects=bad.path if bad.count else None,
+        load_id=under_way.load_id,
+        commit=commit,
+        seconds=time.monotonic() - began,
+    )
+
+
+class _Writer:
+    """Chunks in manifest order into a load: nodes first, then edges, each numbered."""
+
+    def __init__(self, load: Load, source: Source, bad: Rejects, progress: Callable[[Progress], None]) -> None:
+        self._load = load
+        self._source = source
+        self._bad = bad
+        self._progress = progress
+        self._index = 0
+        self._bytes = 0
+        self._bytes_total = source.total_bytes
+        self._rows_total = source.total_rows
+        self.node_rows = 0
+        self.edge_rows = 0
+
+    def nodes(self) -> None:
+        """Write every node chunk."""
+        with Ahead(self._source.node_chunks()) as chunks:
+            for chunk in chunks:
+                self._bad.take(chunk.bad)
+                if len(chunk):
+                    self.node_rows += self._load.write_nodes(self._index, chunk.ntype, chunk.ids, chunk.weights, chunk.features)
+                    self._index += 1
+                self._bytes += chunk.nbytes
+                self.tell("nodes")
+
+    def edges(self) -> None:
+        """Write every edge chunk; all nodes are written by now, so that ends can be looked for."""
+        with Ahead(self._source.edge_chunks(self._load.find_nodes)) as chunks:
+            for chunk in chunks:
+                self._bad.take(chunk.bad)
+                if len(chunk):
+                    self._load.write_edges(self._index, chunk.etype, chunk.src, chunk.dst, chunk.weights, chunk.features)
+                    self.edge_rows += len(chunk)
+                    self._index += 1
+                self._bytes += chunk.nbytes
+                self.tell("edges")
+
+    def tell(self, phase: str) -> None:
+        """Report progress."""
+        self._progress(
+            Progress(
+                phase=phase,
+                rows_done=self.node_rows + self.edge_rows,
+                rows_total=self._rows_total,
+                bytes_done=min(self._bytes, self._bytes_total),
+                bytes_total=self._bytes_total,
+            )
+        )
+
+
+def resume_key(path: Path, source: Source, on_bad_rows: str) -> str:
+    """A name for loading this source in this way: the same path, schema and options give the same one."""
+    said: dict[str, Any] = {"path": str(path.resolve()), "schema": source.schema.to_dict(), "bad": on_bad_rows, **source.options}
+    return blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def check_fits(source: Schema, space: Schema) -> None:
+    """Refuse a source that a space can not hold."""
+    for node_type in source.node_types:
+        _check_type("node type", node_type, space.node_types[space.node_type_id(node_type.name)])
+    for edge_type in source.edge_types:
+        there = space.edge_types[space.edge_type_id(edge_type.name)]
+        _check_type("edge type", edge_type, there)
+        if edge_type.multiplicity != there.multiplicity:
+            raise InvalidRequest(
+                f"edge type {edge_type.name!r}: its edges are {edge_type.multiplicity} in the source, {there.multiplicity} in the space"
+            )
+        if edge_type.missing == "create" and there.missing == "reject":
+            raise InvalidRequest(f"edge type {edge_type.name!r}: the source says `missing: create`, the space rejects edges to unknown nodes")
+
+
+def _check_type(what: str, found: NodeType | EdgeType, there: NodeType | EdgeType) -> None:
+    if found.weighted and not there.weighted:
+        raise InvalidRequest(f"{what} {found.name!r} has weights in the source, the space was made without")
+    for feature in found.features:
+        if there.feature(feature.name) != feature:
+            raise InvalidRequest(f"{what} {found.name!r}: the source has {feature}, the space {there.feature(feature.name)}")

@@ -1,0 +1,67 @@
+"""Reading ahead: one chunk is parsed while another is written."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+_POLL_S = 0.1
+
+
+class Ahead(Generic[T]):
+    """An iterator that runs in a thread of its own, a few items before whoever takes them.
+
+    Its errors are raised where its items are taken, in their place. Leaving the context stops it.
+
+    Parameters
+    ----------
+    items : iterator
+        What is run ahead.
+    depth : int
+        Items that wait at most; one more is in the making.
+    """
+
+    def __init__(self, items: Iterator[T], *, depth: int = 2) -> None:
+        self._items = items
+        self._waiting: queue.Queue[tuple[T] | BaseException | None] = queue.Queue(depth)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="asterism-read-ahead", daemon=True)
+
+    def __enter__(self) -> Iterator[T]:
+        self._thread.start()
+        return self._taken()
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            for item in self._items:
+                if not self._put((item,)):
+                    return
+            self._put(None)
+        except BaseException as error:  # it is raised again in the taker's thread
+            self._put(error)
+
+    def _put(self, item: tuple[T] | BaseException | None) -> bool:
+        while not self._stop.is_set():
+            try:
+                self._waiting.put(item, timeout=_POLL_S)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def _taken(self) -> Iterator[T]:
+        while True:
+            item = self._waiting.get()
+            if item is None:
+                return
+            if isinstance(item, BaseException):
+                raise item
+            yield item[0]
