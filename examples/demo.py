@@ -47,12 +47,14 @@ def timed(ask: Callable[[], Any]) -> tuple[Any, float, float]:
 
 
 def make(folder: Path, size: float) -> Path:
-    chapter(1, "A graph", "Users who buy and view items of a shop, with weights and features, as files in DGL's chunked format.")
+    chapter(1, "A graph", "Users who click, buy and follow in a shop, with weights and features, as files in DGL's chunked format.")
     started = time.perf_counter()
-    source = generate.shop(folder, users=int(20_000 * size), items=int(4_000 * size), purchases=int(300_000 * size), seed=7)
+    counts = {"users": 20_000, "items": 5_000, "clicks": 250_000, "buys": 60_000, "follows": 60_000}
+    shop = generate.Shop(**{name: max(1, int(count * size)) for name, count in counts.items()}, seed=7)
+    source = generate.write_dgl(shop, folder)
     files = [path for path in folder.rglob("*") if path.is_file()]
     CONSOLE.print(f"{len(files)} files, {sum(path.stat().st_size for path in files) / 1e6:.1f} MB, made in {time.perf_counter() - started:.1f} s")
-    return source
+    return source.parent
 
 
 def load(client: Client, source: Path) -> None:
@@ -78,7 +80,7 @@ def build(client: Client) -> None:
 
 def sample(graph: Graph) -> None:
     chapter(4, "Sampling", "What a trainer asks thousands of times a second. The first call of a kind compiles its kernels, where no cache has them.")
-    users = graph.sample_nodes(512, "user", seed=1).nodes
+    users, items = (graph.sample_nodes(512, kind, seed=1).nodes for kind in ("user", "item"))
     calls: list[tuple[str, Callable[[], Any], Callable[[Any], str]]] = [
         ("512 users", lambda: graph.sample_nodes(512, "user"), lambda a: f"{a.nodes[:5].tolist()} ..."),
         ("512 items by weight", lambda: graph.sample_nodes(512, "item"), lambda a: f"{a.nodes[:5].tolist()} ..."),
@@ -87,17 +89,18 @@ def sample(graph: Graph) -> None:
             lambda: graph.sample_edges(512, "buys"),
             lambda a: f"{list(zip(a.src[:3].tolist(), a.dst[:3].tolist(), strict=True))} ...",
         ),
-        ("10 items that each of 512 users bought", lambda: graph.sample_neighbors(users, "buys", 10), lambda a: f"int64{list(a.nodes.shape)}"),
+        ("10 items that each of 512 users clicked", lambda: graph.sample_neighbors(users, "clicks", 10), lambda a: f"int64{list(a.nodes.shape)}"),
         (
             "the same, none twice",
-            lambda: graph.sample_neighbors(users, "buys", 10, replace=False),
+            lambda: graph.sample_neighbors(users, "clicks", 10, replace=False),
             lambda a: f"{int((a.nodes >= 0).sum()):,} of {a.nodes.size:,}",
         ),
         (
-            "who bought what they bought: 10, then 5",
-            lambda: graph.sample_fanout(users, ["buys", "bought_by"], [10, 5]),
-            lambda a: " -> ".join(f"{len(h):,}" for h in a.hops),
+            "whom they follow, and what those bought: 10, then 5",
+            lambda: graph.sample_fanout(users, ["follows", "buys"], [10, 5]),
+            lambda a: " -> ".join(f"{len(hop):,}" for hop in a.hops),
         ),
+        ("price and look of 512 items", lambda: graph.node_features(items, ["price", "look"], "item"), lambda a: f"float32{list(a['look'].shape)}"),
     ]
     rows = []
     for name, ask, show in calls:
@@ -158,7 +161,7 @@ def summary(client: Client, seconds: float, off: float) -> None:
 def main() -> None:
     arguments = argparse.ArgumentParser(description="What Asterism does, in two minutes.")
     arguments.add_argument("--folder", type=Path, default=Path("demo-data"))
-    arguments.add_argument("--size", type=float, default=1.0, help="1 is 20,000 users and 300,000 purchases")
+    arguments.add_argument("--size", type=float, default=1.0, help="1 is 20,000 users and 250,000 clicks")
     arguments.add_argument("--address", help="of a running service; by default it runs in this process")
     options = arguments.parse_args()
     started = time.perf_counter()

@@ -57,14 +57,14 @@ def test_a_job_over_http_publishes_what_was_written(cluster: ComposeCluster) -> 
     with cluster.client() as client:
         graph = client.graph("shop")
         graph.upsert_nodes([bodies.USERS], "user", features={"age": [33]})
-        status, job = cluster.ask(f"{cluster.metad_url()}/jobs", {"space": "shop", "kind": "build"})
+        status, job = cluster.ask(f"{cluster.metad_url()}/api/v1/jobs", {"space": "shop", "kind": "build"})
         assert status in (200, 201, 202), job
         done = client.wait(int(job["job_id"]), timeout_s=120)
         assert (done.state, done.kind) == ("FINISHED", "build"), done.cause
         assert client.manifest("shop").count("NODE", 0) == bodies.USERS + 1
-        status, told = cluster.ask(f"{cluster.metad_url()}/jobs/{done.job_id}")
+        status, told = cluster.ask(f"{cluster.metad_url()}/api/v1/jobs/{done.job_id}")
         assert (status, told["state"]) == (200, "FINISHED")
-        assert cluster.ask(f"{cluster.metad_url()}/jobs/987654")[0] == 404
+        assert cluster.ask(f"{cluster.metad_url()}/api/v1/jobs/987654")[0] == 404
 
 
 def test_the_command_in_the_image_sees_a_ready_cluster(cluster: ComposeCluster) -> None:

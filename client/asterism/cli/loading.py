@@ -60,6 +60,9 @@ def load(
     rename: Annotated[
         list[str] | None, typer.Option(metavar="OLD=NEW", help="For a DGL folder: another name for a feature. Repeat for more.")
     ] = None,
+    root: Annotated[
+        Path | None, typer.Option(exists=True, file_okay=False, help="For a schema file: the folder that its file names start from.")
+    ] = None,
     chunk_rows: Annotated[int, typer.Option(min=1, max=1 << 24, help="Rows that are in memory at a time.")] = 262144,
 ) -> None:
     """Load files into a space; nothing is visible until a build has published it."""
@@ -92,6 +95,7 @@ def load(
                 chunk_rows=chunk_rows,
                 weights=weights,
                 rename=renamed,
+                root=root,
             )
         job = _build(session, client, space) if build else None
     session.output.result({"load": report, "job": job} if build else report, lambda: _report(space, report, job))

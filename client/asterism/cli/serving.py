@@ -29,8 +29,8 @@ def serve(
     from standalone import app as standalone
 
     service = standalone.Standalone(path)
-    service.start()
     try:
+        service.start()
         doors = service.open_ports(listen=listen, http_listen=http_listen)
         output.result(
             {"path": str(path), "address": doors.address, "http_address": doors.http_address},
