@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from asterism_proto.errors import Unavailable
+
 _LOOK_S = 0.5
 """How often a parked poll looks whether its caller is still there."""
 
@@ -33,12 +35,14 @@ class Board:
             self._news.notify_all()
 
     def wait_other(self, known: int, until: float, still_there: Callable[[], bool]) -> None:
-        """Return once the revision is not ``known``, at ``until`` (time.monotonic), when the caller left, or at the close.
+        """Return once the revision is not ``known``, at ``until`` (time.monotonic) or when the caller left; Unavailable at the close.
 
         A revision above ours is of a store that is no more: that caller too is to be told what holds now.
         """
         with self.lock:
-            while self._revision == known and not self._closed and still_there():
+            while self._revision == known and still_there():
+                if self._closed:
+                    raise Unavailable("metad is stopping; ask again once it is back")
                 left = until - time.monotonic()
                 if left <= 0:
                     return

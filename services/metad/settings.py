@@ -5,31 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 
 from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
+from daemonkit.settings import DaemonSettings
 from metad.jobs.model import Rules
 
 
-class MetadSettings(BaseSettings):
+class MetadSettings(DaemonSettings):
     """Settings of a metad."""
 
-    model_config = SettingsConfigDict(env_prefix="ASTERISM_METAD_", frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = SettingsConfigDict(env_prefix="ASTERISM_METAD_")
 
     data: Path = Path("data/metad")
     """Folder of the catalog. One metad owns it."""
-    listen: str = "0.0.0.0:9559"
-    """Where gRPC is answered; port 0 takes a free one."""
-    http_listen: str = "0.0.0.0:19559"
-    """Where HTTP is answered; port 0 takes a free one."""
+    listen: str = "127.0.0.1:9559"
+    """host:port of the gRPC door; port 0 takes a free one."""
+    http_listen: str = "127.0.0.1:19559"
+    """host:port of the HTTP door; port 0 takes a free one."""
     grpc_workers: int = Field(default=128, ge=4, le=4096)
-    """Threads for calls. Every storaged and graphd keeps one of them with its parked poll."""
-    log_level: str = "INFO"
-    """DEBUG, INFO, WARNING or ERROR."""
-    log_json: bool = False
-    """One JSON object a line instead of text."""
+    """Threads that answer gRPC calls. Every storaged and graphd keeps one of them with its parked poll."""
+    stop_grace_s: float = Field(default=5.0, ge=0, le=600)
+    """Seconds that calls under way get when the daemon stops. Parked polls are sent home at once."""
 
-    heartbeat_interval_s: float = Field(default=1.0, gt=0)
-    """How often daemons beat, as they are set; the lease must leave room for lost beats."""
     lease_s: float = Field(default=5.0, gt=0)
     """Without a beat for so long a daemon is offline. Longer hides failures, shorter makes some."""
     tick_s: float = Field(default=0.1, gt=0, le=1.0)

@@ -1,0 +1,45 @@
+"""``python -m metad``: settings, the app, its ports, until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+
+from asterism_proto.errors import AsterismError
+from daemonkit import logs
+from metad.app import Metad
+from metad.settings import MetadSettings
+
+logger = logging.getLogger("metad")
+
+
+def main(arguments: list[str]) -> int:
+    """Run a metad; the exit status is 0 after a signal, 2 where it can not start."""
+    over = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: over.set())
+    try:
+        settings = MetadSettings.read(arguments)
+        logs.configure(daemon="metad", json=settings.log_json, level=settings.log_level)
+        metad = Metad(settings)
+    except AsterismError as error:
+        print(f"metad: {error.message}", file=sys.stderr)
+        return 2
+    try:
+        metad.start()
+        metad.open_ports()
+        logger.info("daemon_started", extra={"grpc_port": metad.grpc_port, "http_port": metad.http_port, "data": str(settings.data)})
+        over.wait()
+        logger.info("daemon_stopping")
+    except AsterismError as error:
+        print(f"metad: {error.message}", file=sys.stderr)
+        return 2
+    finally:
+        metad.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

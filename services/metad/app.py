@@ -1,0 +1,129 @@
+"""How a metad is composed: the only place that names its concrete store and its doors."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from asterism_proto.methods import BEATS, CATALOG
+from asterism_proto.v1 import metad_pb2 as mpb
+from daemonkit.calls import Handler
+from daemonkit.http import HttpDoor
+from daemonkit.identity import open_folder
+from daemonkit.metrics import Metrics
+from daemonkit.server import GrpcServer
+from metad.clock import steady
+from metad.cluster import Role
+from metad.http.routes import router
+from metad.jobs.model import State
+from metad.rooms import Rooms
+from metad.settings import MetadSettings
+from metad.store.rocks import RocksStore
+
+
+class Metad:
+    """A metad on its folder. ``handlers`` answer in this process; `open_ports` lets others in.
+
+    Raises
+    ------
+    Conflict
+        Where another metad has the folder open.
+    """
+
+    def __init__(self, settings: MetadSettings) -> None:
+        self.settings = settings
+        self._identity = open_folder(settings.data, "metad")
+        try:
+            self._store = RocksStore(settings.data / "catalog")
+        except BaseException:
+            self._identity.release()
+            raise
+        self._clock = steady()
+        self.rooms = Rooms(settings, store=self._store, incarnation=self._identity.incarnation, clock=self._clock)
+        self.handlers: dict[str, Handler] = {**self.rooms.catalog_handlers, **self.rooms.beats_handlers}
+        self.metrics = Metrics("metad")
+        self._add_gauges()
+        self._grpc: GrpcServer | None = None
+        self._http: HttpDoor | None = None
+        self._started = self._stopped = False
+        self.grpc_port = 0
+        self.http_port = 0
+
+    def start(self) -> None:
+        """Begin to look at the clock: leases, retries, expiry."""
+        self.rooms.upkeep.start()
+        self._started = True
+
+    def open_ports(self) -> None:
+        """Answer gRPC and HTTP; `grpc_port` and `http_port` say where."""
+        services = mpb.DESCRIPTOR.services_by_name
+        self._grpc = GrpcServer(
+            address=self.settings.listen,
+            services={
+                services["Catalog"].full_name: (CATALOG, self.rooms.catalog_handlers),
+                services["Beats"].full_name: (BEATS, self.rooms.beats_handlers),
+            },
+            workers=self.settings.grpc_workers,
+            queue=self.settings.grpc_queue,
+            metrics=self.metrics,
+        )
+        self._http = HttpDoor(
+            address=self.settings.http_listen,
+            daemon="metad",
+            status=self.status,
+            ready=self.ready,
+            flags=self.settings.flags(),
+            metrics=self.metrics,
+            routers=[router(self.rooms.service, self._clock)],
+        )
+        self.grpc_port = self._grpc.start()
+        self.http_port = self._http.start()
+        self._grpc.set_serving(True)
+
+    def ready(self) -> list[str]:
+        """What is missing before it can do its work; empty when nothing is."""
+        missing = [] if self._started and not self._stopped else ["metad is not started"]
+        fault = self._store.fault()
+        return [*missing, fault] if fault else missing
+
+    def status(self) -> dict[str, Any]:
+        """What it is and holds, for ``/status``."""
+        return {
+            "uuid": self._identity.uuid,
+            "incarnation": self._identity.incarnation,
+            "revision": self.rooms.board.revision,
+            "spaces": len(self.rooms.service.spaces()),
+            "storageds_online": self._online(Role.STORAGED),
+            "graphds_online": self._online(Role.GRAPHD),
+            "jobs": {state.name: self._jobs(state) for state in State},
+        }
+
+    def stop(self) -> None:
+        """Send parked polls home, close the doors, then the store; again, nothing."""
+        if self._stopped:
+            return
+        self._stopped = True
+        if self._grpc is not None:
+            self._grpc.set_serving(False)
+        self.rooms.board.close()
+        if self._grpc is not None:
+            self._grpc.stop(self.settings.stop_grace_s)
+        if self._http is not None:
+            self._http.stop()
+        self.rooms.upkeep.stop()
+        self._store.close()
+        self._identity.release()
+
+    def _add_gauges(self) -> None:
+        self.metrics.gauge("spaces", "Spaces there are.", lambda: len(self.rooms.service.spaces()))
+        for role in Role:
+            self.metrics.gauge(f"{role.name.lower()}s_online", f"{role.name.lower()}s whose lease holds.", partial(self._online, role))
+        for state in State:
+            self.metrics.gauge(f"jobs_{state.name.lower()}", f"Jobs that are {state.name}.", partial(self._jobs, state))
+
+    def _online(self, role: Role) -> int:
+        with self.rooms.board.lock:
+            return len(self.rooms.cluster.online(role))
+
+    def _jobs(self, state: State) -> int:
+        return sum(job.state is state for job in self.rooms.driver.state.jobs.values())

@@ -1,0 +1,139 @@
+"""The routes under ``/api/v1``: each a verb of `metad.service`, its answer a view."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from asterism_proto.errors import NotFound
+from asterism_proto.schema import Schema
+from metad.catalog.model import Space
+from metad.clock import Clock
+from metad.http.views import (
+    HostView,
+    JobPageView,
+    JobView,
+    NewJob,
+    NewSpace,
+    Problem,
+    SpaceView,
+    StateName,
+    VersionView,
+    host_view,
+    job_view,
+    space_view,
+    version_view,
+)
+from metad.jobs.model import State
+from metad.service import Service
+
+JobNumber = Annotated[str, Path(description="The job's id.", examples=["12"])]
+SpaceName = Annotated[str, Path(description="The space's name.", examples=["papers"])]
+_REFUSALS = {
+    400: {"model": Problem, "description": "It can not succeed as written."},
+    404: {"model": Problem, "description": "What it names is not there."},
+    409: {"model": Problem, "description": "It is in conflict with what is there, or too early."},
+    422: {"model": Problem, "description": "A value is not of its type or out of its range."},
+}
+
+
+def router(service: Service, clock: Clock) -> APIRouter:
+    """The routes of jobs, spaces, versions and hosts."""
+    api = APIRouter(prefix="/api/v1", responses={status: _REFUSALS[status] for status in (404, 422)})
+    api.include_router(_jobs(service, clock))
+    api.include_router(_spaces(service))
+
+    @api.get("/hosts", tags=["hosts"])
+    def list_hosts() -> list[HostView]:
+        """Every daemon that beats, storageds first."""
+        return [host_view(host, parts) for host, parts in service.hosts()]
+
+    return api
+
+
+def _jobs(service: Service, clock: Clock) -> APIRouter:
+    api = APIRouter(tags=["jobs"])
+
+    @api.get("/jobs")
+    def list_jobs(
+        space: Annotated[str, Query(description="Only jobs of this space.")] = "",
+        state: Annotated[list[StateName] | None, Query(description="Only jobs in one of these states.")] = None,
+        limit: Annotated[int, Query(ge=1, le=1000, description="How many at most.")] = 50,
+        before: Annotated[int, Query(ge=0, description="Only jobs with a smaller id; 0: from the newest.")] = 0,
+    ) -> JobPageView:
+        """Jobs, newest first."""
+        page = service.jobs(space=space, states=[State[name] for name in state or ()], limit=limit, before=before)
+        now_ms = clock()
+        return JobPageView(jobs=[job_view(job, now_ms) for job in page.jobs], next_before=page.next_before)
+
+    @api.get("/jobs/{job_id}")
+    def get_job(job_id: JobNumber) -> JobView:
+        """One job with its tasks and its progress."""
+        return job_view(service.job(_number("job", job_id)), clock())
+
+    @api.post("/jobs", status_code=202, responses={status: _REFUSALS[status] for status in (400, 409)})
+    def submit_job(new: NewJob) -> JobView:
+        """Build what is committed of a space by now; the identical job in flight where there is one."""
+        return job_view(service.submit(new.space, new.kind), clock())
+
+    @api.post("/jobs/{job_id}/stop", status_code=202, responses={409: _REFUSALS[409]})
+    def stop_job(job_id: JobNumber) -> JobView:
+        """End a job: STOPPED once every host gave its word or lost its lease."""
+        return job_view(service.stop_job(_number("job", job_id)), clock())
+
+    @api.post("/jobs/{job_id}/recover", status_code=202, responses={409: _REFUSALS[409]})
+    def recover_job(job_id: JobNumber) -> JobView:
+        """Go on with a failed or stopped job, with the same input."""
+        return job_view(service.recover_job(_number("job", job_id)), clock())
+
+    return api
+
+
+def _spaces(service: Service) -> APIRouter:
+    api = APIRouter(tags=["spaces"])
+
+    def view(space: Space) -> SpaceView:
+        current = service.manifest(space.name, space.version) if space.version else None
+        return space_view(space, current)
+
+    @api.get("/spaces")
+    def list_spaces() -> list[SpaceView]:
+        """All spaces, by id."""
+        return [view(space) for space in service.spaces()]
+
+    @api.get("/spaces/{name}")
+    def get_space(name: SpaceName) -> SpaceView:
+        """One space: schema, parts, current version and its totals."""
+        return view(service.space(name))
+
+    @api.post("/spaces", status_code=201, responses={status: _REFUSALS[status] for status in (400, 409)})
+    def create_space(new: NewSpace) -> SpaceView:
+        """Make a space; its parts are dealt to the storageds that are online."""
+        return view(service.create_space(new.name, Schema.from_dict(new.schema_), if_not_exists=new.if_not_exists))
+
+    @api.delete("/spaces/{name}", status_code=204)
+    def drop_space(name: SpaceName, if_exists: Annotated[bool, Query(description="Whether it is fine that there is no such space.")] = False) -> None:
+        """Remove a space with everything in it: loads, versions, data. Its jobs are stopped."""
+        service.drop_space(name, if_exists=if_exists)
+
+    @api.get("/spaces/{name}/versions")
+    def list_versions(name: SpaceName) -> list[VersionView]:
+        """The versions that are served, newest first."""
+        space = service.space(name)
+        return [version_view(space, manifest) for manifest in service.versions(name)]
+
+    @api.get("/spaces/{name}/versions/{version}")
+    def get_version(name: SpaceName, version: Annotated[str, Path(description="The version's number.", examples=["3"])]) -> VersionView:
+        """One version."""
+        space = service.space(name)
+        return version_view(space, service.manifest(name, _number("version", version, at_least=1)))
+
+    return api
+
+
+def _number(what: str, text: str, *, at_least: int = 0) -> int:
+    """An id out of a path: what is no number names nothing."""
+    if not text.isascii() or not text.isdigit() or len(text) > 19 or int(text) < at_least:
+        raise NotFound(f"{what} {text!r} does not exist: its id is a number from 1")
+    return int(text)

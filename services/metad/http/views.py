@@ -1,0 +1,309 @@
+"""What the routes answer with, as pydantic models: their docstrings are OpenAPI's descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from asterism_proto.schema import Schema
+from metad.catalog.model import Manifest, Space
+from metad.catalog.spaces import shares
+from metad.cluster import Host
+from metad.jobs.model import Job, State, Task
+from metad.totals import Element, Total
+
+StateName = Literal["QUEUE", "RUNNING", "FINISHED", "FAILED", "STOPPED"]
+
+_NAMES: dict[State, StateName] = {
+    State.QUEUE: "QUEUE",
+    State.RUNNING: "RUNNING",
+    State.FINISHED: "FINISHED",
+    State.FAILED: "FAILED",
+    State.STOPPED: "STOPPED",
+}
+
+
+class _View(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Problem(_View):
+    """Why a request was refused."""
+
+    error: str = Field(examples=["NotFound"])
+    """Class of the error; `docs` list them."""
+    message: str = Field(examples=["job 99 does not exist; the newest is 12"])
+    """What was wrong, with the value, and what to do."""
+
+
+class TaskView(_View):
+    """A job's share on one storaged."""
+
+    task_id: int
+    host: str
+    """uuid of the storaged."""
+    parts: list[int]
+    attempt: int
+    """Number of the latest order; 0: none yet."""
+    state: StateName
+    phase: str
+    """What the storaged says that it is doing."""
+    rows_done: int
+    rows_total: int
+    """0 while it is not known."""
+    causes: list[str]
+    """Of every attempt that came to nothing."""
+    started_ms: int
+    finished_ms: int
+
+
+class ProgressView(_View):
+    """How far a job is."""
+
+    rows_done: int
+    rows_total: int
+    fraction: float | None
+    """0 to 1; null while some task has not counted its rows."""
+    rows_per_s: float | None
+    """Of all running tasks together; null where nothing runs."""
+    eta_s: float | None
+    """Seconds to the end, if the slowest task goes on as it did; null where that can not be told."""
+
+
+class JobView(_View):
+    """Work asked of metad. Times are milliseconds since 1970, 0 = not yet."""
+
+    job_id: int = Field(examples=[12])
+    space: str = Field(examples=["papers"])
+    space_id: int
+    kind: str = Field(examples=["build"])
+    state: StateName
+    ending: StateName | None
+    """What a RUNNING job is on its way to: STOPPED or FAILED."""
+    cut: int
+    """The commit number that it builds."""
+    version: int
+    """What it published; 0: nothing."""
+    cause: str
+    """Why it failed or was stopped."""
+    submitted_ms: int
+    started_ms: int
+    finished_ms: int
+    progress: ProgressView
+    tasks: list[TaskView]
+
+
+class JobPageView(_View):
+    """Some jobs, newest first."""
+
+    jobs: list[JobView]
+    next_before: int
+    """`before` of the next page; 0: there are no more."""
+
+
+class NewJob(_View):
+    """A job to submit."""
+
+    space: str = Field(min_length=1, max_length=128, examples=["papers"])
+    kind: str = Field(default="build", max_length=32, examples=["build"])
+
+
+class TypeTotalView(_View):
+    """What a version holds of one type, over all parts."""
+
+    element: Literal["node", "edge"]
+    type: str = Field(examples=["paper", "author:writes:paper"])
+    count: int
+    """Live rows."""
+    positive: int
+    """Rows of positive weight: what weighted draws choose from."""
+    weight: float
+    """Sum of weights."""
+    dropped: int
+    """Edges left out because an end is deleted."""
+    audit_tv: float
+    """Largest total variation, among the parts, between the tables' exact law and the weights."""
+
+
+class VersionView(_View):
+    """A published version."""
+
+    version: int = Field(examples=[3])
+    cut: int
+    """The commit number that it shows."""
+    job_id: int
+    """The build that made it."""
+    created_ms: int
+    digest: str
+    """sha256 of its manifest."""
+    current: bool
+    totals: list[TypeTotalView]
+
+
+class SpaceView(_View):
+    """A graph with its schema and parts."""
+
+    space_id: int
+    name: str = Field(examples=["papers"])
+    version: int
+    """The current published version; 0: none yet."""
+    created_ms: int
+    schema_: dict[str, Any] = Field(alias="schema")
+    """As a schema file has it: parts, ids, placement, direction, nodes, edges."""
+    parts: list[list[str]]
+    """The storageds (uuids) of each part."""
+    parts_by_host: dict[str, list[int]]
+    """The parts that each storaged builds."""
+    totals: list[TypeTotalView]
+    """Of the current version; empty while there is none."""
+
+
+class NewSpace(_View):
+    """A space to make."""
+
+    name: str = Field(max_length=128, examples=["papers"])
+    schema_: dict[str, Any] = Field(
+        alias="schema",
+        examples=[{"parts": 4, "nodes": {"paper": {"features": {"year": "int64"}}}, "edges": {"paper:cites:paper": {"weighted": True}}}],
+    )
+    """As a schema file has it. Types get their ids in the order that they are named in."""
+    if_not_exists: bool = False
+    """A space of that name with an equal schema is then no conflict."""
+
+
+class HostView(_View):
+    """A daemon that beats."""
+
+    uuid: str
+    role: Literal["storaged", "graphd"]
+    address: str = Field(examples=["storaged-0:9779"])
+    http_address: str
+    online: bool
+    last_beat_ms: int
+    incarnation: int
+    """Number of its start."""
+    parts: int
+    """That it holds, over all spaces."""
+    free_bytes: int
+
+
+def job_view(job: Job, now_ms: int) -> JobView:
+    """A job as it is shown."""
+    return JobView(
+        job_id=job.job_id,
+        space=job.space,
+        space_id=job.space_id,
+        kind=job.kind,
+        state=_NAMES[job.state],
+        ending=_NAMES[job.ending] if job.ending else None,
+        cut=job.cut,
+        version=job.version,
+        cause=job.cause,
+        submitted_ms=job.submitted_ms,
+        started_ms=job.started_ms,
+        finished_ms=job.finished_ms,
+        progress=_progress(job.tasks, now_ms),
+        tasks=[_task_view(task) for task in job.tasks],
+    )
+
+
+def _task_view(task: Task) -> TaskView:
+    return TaskView(
+        task_id=task.task_id,
+        host=task.host,
+        parts=list(task.parts),
+        attempt=task.attempt,
+        state=_NAMES[task.state],
+        phase=task.phase,
+        rows_done=task.rows_done,
+        rows_total=task.rows_total,
+        causes=list(task.causes),
+        started_ms=task.started_ms,
+        finished_ms=task.finished_ms,
+    )
+
+
+def _progress(tasks: Sequence[Task], now_ms: int) -> ProgressView:
+    done, total = sum(task.rows_done for task in tasks), sum(task.rows_total for task in tasks)
+    counted = all(task.rows_total > 0 or task.state is State.FINISHED for task in tasks)
+    rates, waits = [], []
+    for task in tasks:
+        if task.state is State.RUNNING and now_ms > task.started_ms and task.rows_done > 0:
+            rates.append(task.rows_done / ((now_ms - task.started_ms) / 1000))
+            waits.append(max(task.rows_total - task.rows_done, 0) / rates[-1])
+    running = sum(task.state is State.RUNNING for task in tasks)
+    unfinished = sum(task.state is not State.FINISHED for task in tasks)
+    return ProgressView(
+        rows_done=done,
+        rows_total=total,
+        fraction=min(done / total, 1.0) if counted and total else None,
+        rows_per_s=sum(rates) if rates else None,
+        eta_s=max(waits) if counted and waits and len(waits) == running == unfinished else None,
+    )
+
+
+def space_view(space: Space, current: Manifest | None) -> SpaceView:
+    """A space as it is shown."""
+    return SpaceView(
+        space_id=space.space_id,
+        name=space.name,
+        version=space.version,
+        created_ms=space.created_ms,
+        schema=space.schema.to_dict(),
+        parts=[list(hosts) for hosts in space.parts],
+        parts_by_host={str(host): parts for host, parts in shares(space).items()},
+        totals=_type_totals(space.schema, current.totals) if current else [],
+    )
+
+
+def version_view(space: Space, manifest: Manifest) -> VersionView:
+    """A version as it is shown."""
+    return VersionView(
+        version=manifest.version,
+        cut=manifest.cut,
+        job_id=manifest.job_id,
+        created_ms=manifest.created_ms,
+        digest=manifest.digest,
+        current=manifest.version == space.version,
+        totals=_type_totals(space.schema, manifest.totals),
+    )
+
+
+def _type_totals(schema: Schema, totals: Sequence[Total]) -> list[TypeTotalView]:
+    groups: dict[tuple[int, int], list[Total]] = {}
+    for total in totals:
+        if not total.weight_name:  # further weight names measure the same rows
+            groups.setdefault((total.element.value, total.type_id), []).append(total)
+    shown = []
+    for (element, type_id), group in sorted(groups.items()):
+        is_node = element == Element.NODE.value
+        types = schema.node_types if is_node else schema.edge_types
+        shown.append(
+            TypeTotalView(
+                element="node" if is_node else "edge",
+                type=types[type_id].name if type_id < len(types) else str(type_id),
+                count=sum(total.count for total in group),
+                positive=sum(total.positive for total in group),
+                weight=sum(total.weight for total in group),
+                dropped=sum(total.dropped for total in group),
+                audit_tv=max(total.audit_tv for total in group),
+            )
+        )
+    return shown
+
+
+def host_view(host: Host, parts: int) -> HostView:
+    """A daemon as it is shown."""
+    return HostView(
+        uuid=host.uuid,
+        role="storaged" if host.role.name == "STORAGED" else "graphd",
+        address=host.address,
+        http_address=host.http_address,
+        online=host.online,
+        last_beat_ms=host.last_beat_ms,
+        incarnation=host.incarnation,
+        parts=parts,
+        free_bytes=host.free_bytes,
+    )

@@ -1,0 +1,152 @@
+"""One suite for the `MetaStore` port, over memory and RocksDB."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from asterism_proto.errors import Corrupt, Unavailable
+from metad.store.memory import MemoryStore
+from metad.store.port import MetaStore
+from metad.store.rocks import RocksStore
+
+
+@pytest.fixture(params=["memory", "rocks"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], MetaStore]:
+    if request.param == "memory":
+        return MemoryStore
+    return lambda: RocksStore(tmp_path / "deep" / "store")
+
+
+@pytest.fixture
+def store(make: Callable[[], MetaStore]) -> Iterator[MetaStore]:
+    store = make()
+    yield store
+    store.close()
+
+
+def test_a_key_that_was_never_written_has_no_value(store: MetaStore) -> None:
+    assert store.get(b"1/nothing") is None
+
+
+def test_what_is_written_is_read(store: MetaStore) -> None:
+    store.write({b"a": b"1", b"b": b""})
+    assert (store.get(b"a"), store.get(b"b")) == (b"1", b"")
+
+
+def test_a_later_write_replaces_an_earlier_one(store: MetaStore) -> None:
+    store.write({b"a": b"1"})
+    store.write({b"a": b"2"})
+    assert store.get(b"a") == b"2"
+
+
+def test_none_deletes_and_deleting_nothing_is_fine(store: MetaStore) -> None:
+    store.write({b"a": b"1", b"b": b"2"})
+    store.write({b"a": None, b"never": None})
+    assert (store.get(b"a"), store.get(b"b")) == (None, b"2")
+
+
+def test_a_range_has_every_key_with_its_prefix_and_no_other_in_order(store: MetaStore) -> None:
+    store.write({b"p/2": b"two", b"p/10": b"ten", b"p": b"short", b"p0": b"after", b"o/9": b"before", b"p/\xff\xff": b"last"})
+    assert store.range(b"p/") == [(b"p/10", b"ten"), (b"p/2", b"two"), (b"p/\xff\xff", b"last")]
+
+
+def test_an_empty_prefix_is_everything(store: MetaStore) -> None:
+    store.write({b"b": b"2", b"\x00": b"0", b"a": b"1"})
+    assert [key for key, _ in store.range(b"")] == [b"\x00", b"a", b"b"]
+
+
+def test_a_range_over_nothing_is_empty(store: MetaStore) -> None:
+    store.write({b"a": b"1"})
+    assert store.range(b"b") == []
+
+
+def test_values_are_any_bytes_of_any_size(store: MetaStore) -> None:
+    value = bytes(range(256)) * 8192
+    store.write({b"\x00\xff/": value})
+    assert store.get(b"\x00\xff/") == value
+    assert store.range(b"\x00") == [(b"\x00\xff/", value)]
+
+
+def test_a_write_of_many_keys_is_seen_whole_or_not_at_all(store: MetaStore) -> None:
+    seen: list[set[bytes]] = []
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            seen.append({value for _, value in store.range(b"k/")})
+
+    reader = threading.Thread(target=look)
+    store.write({b"k/%03d" % i: b"0" for i in range(200)})
+    reader.start()
+    for turn in range(1, 40):
+        store.write({b"k/%03d" % i: b"%d" % turn for i in range(200)})
+    over.set()
+    reader.join()
+    assert seen
+    assert all(len(values) == 1 for values in seen)
+
+
+def test_after_the_close_every_call_is_refused(make: Callable[[], MetaStore]) -> None:
+    store = make()
+    store.close()
+    store.close()
+    for call in (lambda: store.get(b"a"), lambda: store.range(b""), lambda: store.write({b"a": b"1"})):
+        with pytest.raises(Unavailable, match="closed"):
+            call()
+
+
+def test_rocks_keeps_what_it_acknowledged_over_a_reopening(tmp_path: Path) -> None:
+    store = RocksStore(tmp_path / "s")
+    store.write({b"a": b"1", b"b": b"2"})
+    store.write({b"b": None})
+    store.close()
+    again = RocksStore(tmp_path / "s")
+    assert again.range(b"") == [(b"a", b"1")]
+    again.close()
+
+
+def test_rocks_refuses_a_folder_that_is_open(tmp_path: Path) -> None:
+    store = RocksStore(tmp_path / "s")
+    with pytest.raises(Corrupt, match="another metad"):
+        RocksStore(tmp_path / "s")
+    store.close()
+
+
+def _killed(store: RocksStore, folder: Path, to: Path) -> Path:
+    """A copy of the folder as a kill leaves it, the log synced and nothing flushed; gives the log."""
+    to.mkdir()
+    for file in folder.iterdir():
+        if file.name != "LOCK":
+            (to / file.name).write_bytes(file.read_bytes())
+    store.close()
+    return next(file for file in to.iterdir() if file.suffix == ".log" and file.stat().st_size)
+
+
+def _fifty(folder: Path) -> RocksStore:
+    store = RocksStore(folder)
+    for i in range(50):
+        store.write({b"key/%02d" % i: b"x" * 500})
+    return store
+
+
+def test_rocks_refuses_a_log_with_damage_before_its_end(tmp_path: Path) -> None:
+    """It must not pass for an older state."""
+    log = _killed(_fifty(tmp_path / "s"), tmp_path / "s", tmp_path / "killed")
+    content = bytearray(log.read_bytes())
+    content[content.index(b"x" * 100, len(content) // 2)] ^= 0xFF
+    log.write_bytes(bytes(content))
+    with pytest.raises(Corrupt):
+        RocksStore(tmp_path / "killed")
+
+
+def test_rocks_opens_with_a_torn_end_of_its_log(tmp_path: Path) -> None:
+    """That is a write that nobody was told of."""
+    log = _killed(_fifty(tmp_path / "s"), tmp_path / "s", tmp_path / "killed")
+    log.write_bytes(log.read_bytes()[:-100])
+    again = RocksStore(tmp_path / "killed")
+    assert [key for key, _ in again.range(b"key/")] == [b"key/%02d" % i for i in range(49)]
+    again.close()
