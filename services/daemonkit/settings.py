@@ -61,6 +61,11 @@ class DaemonSettings(BaseSettings):
             where = ".".join(str(part) for part in first["loc"])
             raise InvalidRequest(f"setting {where} = {first.get('input')!r}: {first['msg']}") from error
 
+    def reachable_at(self, port: int) -> str:
+        """Where others reach the gRPC door that listens on ``port``: as told, else this host's loopback or given address."""
+        host, _ = split_address(self.listen)
+        return self.advertise or f"{'127.0.0.1' if host in ('0.0.0.0', '[::]') else host}:{port}"
+
     def flags(self) -> dict[str, Any]:
         """All settings as plain values, for ``/flags``."""
         return self.model_dump(mode="json")

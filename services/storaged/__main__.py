@@ -1,0 +1,36 @@
+"""Starts a storaged: ``python -m storaged --data /var/lib/asterism --metad metad:9559``."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+
+from asterism_proto.errors import AsterismError
+from daemonkit import logs
+from daemonkit.channels import RemoteTransport
+from storaged.app import Storaged
+from storaged.settings import StoragedSettings
+
+
+def main(arguments: list[str]) -> int:
+    """Run until SIGTERM or SIGINT; 2 where a setting is wrong, a port taken or the folder not to be had."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        settings = StoragedSettings.read(arguments)
+        logs.configure(daemon="storaged", json=settings.log_json, level=settings.log_level)
+        storaged = Storaged(settings, RemoteTransport(settings.metad))
+        storaged.open_ports()
+        storaged.start()
+    except AsterismError as error:
+        print(f"storaged: {error.message}", file=sys.stderr)
+        return 2
+    stop.wait()
+    storaged.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,212 @@
+"""What storaged is asked: the Store service. Decodes, checks, calls rooms, encodes; protobuf stops here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_proto.arrays import Frame
+from asterism_proto.errors import InvalidRequest, Stale
+from asterism_proto.schema import Schema
+from asterism_proto.v1 import storaged_pb2 as pb
+from daemonkit.calls import Call
+from storaged import draw
+from storaged.holdings import Holdings
+from storaged.store.graph import Block
+
+Sections = dict[str, NDArray[Any]]
+
+_REQUIRED = {
+    pb.NODES: ("ids",),
+    pb.NODE_DELETES: ("ids",),
+    pb.OUT_EDGES: ("src", "dst", "eid"),
+    pb.IN_EDGES: ("src", "dst", "eid"),
+    pb.OUT_EDGE_DELETES: ("src", "dst", "eid"),
+    pb.IN_EDGE_DELETES: ("src", "dst", "eid"),
+    pb.EDGE_FEATURES: ("eid",),
+}
+_OF_NODES = (pb.NODES, pb.NODE_DELETES)
+
+
+class StoreApi:
+    """The handlers of the Store service.
+
+    Parameters
+    ----------
+    holdings : Holdings
+        Spaces, stores and versions held here.
+    """
+
+    def __init__(self, holdings: Holdings) -> None:
+        self._holdings = holdings
+
+    # -- blocks ---------------------------------------------------------------------------------------------------
+
+    def write_blocks(self, request: Frame, call: Call) -> Frame:
+        """Keep blocks, durable once answered."""
+        head: Any = request.head
+        space = self._holdings.space(head.space_id)
+        if head.kind not in _REQUIRED:
+            raise InvalidRequest(f"kind {head.kind}: expected one of {sorted(_REQUIRED)}")
+        _check_type(space.schema, nodes=head.kind in _OF_NODES, type_id=head.type_id)
+        for part in head.parts:
+            if part not in space.parts:
+                raise Stale(f"part {part} of space {head.space_id} is not held here; held are {list(space.parts)}")
+        blocks = [
+            Block(load_id=head.load_id, chunk=head.chunk, kind=head.kind, type_id=head.type_id, part=part, arrays=arrays)
+            for part, arrays in _by_part(request, list(head.parts))
+        ]
+        call.remaining()
+        return Frame(pb.WriteBlocksReply(bytes=self._holdings.store(head.space_id).write(blocks)))
+
+    def exists(self, request: Frame, call: Call) -> Frame:
+        """Which ids are nodes."""
+        head: Any = request.head
+        _check_type(self._holdings.space(head.space_id).schema, nodes=True, type_id=head.type_id)
+        ids = request.array("ids", "int64")
+        found = self._holdings.store(head.space_id).exists(head.type_id, ids, head.load_id, list(head.loads))
+        return Frame(pb.ExistsReply(), {"exists": found})
+
+    # -- draws ----------------------------------------------------------------------------------------------------
+
+    def draw_nodes(self, request: Frame, call: Call) -> Frame:
+        """This storaged's share of global draws of nodes."""
+        head: Any = request.head
+        version = self._version(head.at)
+        if head.race:
+            race = draw.race_nodes(version, **_race(request), **_shares(head))
+            return Frame(pb.DrawNodesReply(), {"ids": race.ids, "types": race.types, "keys": race.keys})
+        drawn = draw.nodes(version, start=head.start, **_shares(head))
+        return Frame(pb.DrawNodesReply(), {"ids": drawn.ids, "types": drawn.types})
+
+    def draw_edges(self, request: Frame, call: Call) -> Frame:
+        """This storaged's share of global draws of edges."""
+        head: Any = request.head
+        version = self._version(head.at)
+        sections: Sections = {}
+        if head.race:
+            race = draw.race_edges(version, **_race(request), **_shares(head))
+            edges, sections["keys"] = race.edges, race.keys
+        else:
+            edges = draw.edges(version, start=head.start, **_shares(head))
+        sections |= {"src": edges.src, "dst": edges.dst, "eids": edges.eids, "types": edges.types, "weights": edges.weights}
+        return Frame(pb.DrawEdgesReply(), sections)
+
+    def draw_neighbors(self, request: Frame, call: Call) -> Frame:
+        """Neighbors of the nodes that live here."""
+        head: Any = request.head
+        drawn = draw.neighbors(
+            self._version(head.at),
+            edge_types=list(head.edge_types),
+            node_type=head.node_type,
+            ids=request.array("ids", "int64"),
+            types=request.optional("types", "int32"),
+            positions=request.array("positions", "int64"),
+            count=head.count,
+            replace=head.replace,
+            uniform=head.uniform,
+            direction=head.direction,
+            seed=head.seed,
+            hop=head.hop,
+            want_weights=head.want_weights,
+            want_edge_ids=head.want_edge_ids,
+        )
+        return Frame(pb.DrawNeighborsReply(), _present(ids=drawn.ids, types=drawn.types, weights=drawn.weights, eids=drawn.eids))
+
+    # -- reads ----------------------------------------------------------------------------------------------------
+
+    def read_neighbors(self, request: Frame, call: Call) -> Frame:
+        """All neighbors of the nodes that live here."""
+        head: Any = request.head
+        found = draw.read_neighbors(
+            self._version(head.at),
+            edge_types=list(head.edge_types),
+            node_type=head.node_type,
+            ids=request.array("ids", "int64"),
+            types=request.optional("types", "int32"),
+            direction=head.direction,
+            want_weights=head.want_weights,
+            want_edge_ids=head.want_edge_ids,
+        )
+        sections = _present(indptr=found.indptr, ids=found.ids, types=found.types, weights=found.weights, eids=found.eids)
+        return Frame(pb.ReadNeighborsReply(), sections)
+
+    def read_node_features(self, request: Frame, call: Call) -> Frame:
+        """Feature columns of nodes that live here."""
+        head: Any = request.head
+        sections = draw.node_features(self._version(head.at), head.type_id, list(head.names), request.array("ids", "int64"))
+        return Frame(pb.ReadNodeFeaturesReply(), sections)
+
+    def read_edge_features(self, request: Frame, call: Call) -> Frame:
+        """Feature columns of edges whose features live here."""
+        head: Any = request.head
+        sections = draw.edge_features(self._version(head.at), head.type_id, list(head.names), request.array("eids", "int64"))
+        return Frame(pb.ReadEdgeFeaturesReply(), sections)
+
+    def read_nodes(self, request: Frame, call: Call) -> Frame:
+        """A run of one part's nodes."""
+        head: Any = request.head
+        sections, cursor = draw.read_nodes(self._version(head.at), head.type_id, head.part, head.cursor, head.limit, list(head.names))
+        return Frame(pb.ReadNodesReply(next_cursor=cursor), sections)
+
+    def read_edges(self, request: Frame, call: Call) -> Frame:
+        """A run of one part's edges."""
+        head: Any = request.head
+        sections, cursor = draw.read_edges(self._version(head.at), head.type_id, head.part, head.cursor, head.limit)
+        return Frame(pb.ReadEdgesReply(next_cursor=cursor), sections)
+
+    def _version(self, at: pb.At) -> draw.Version:
+        return self._holdings.version(at.space_id, at.version, at.digest)
+
+
+def _check_type(schema: Schema, *, nodes: bool, type_id: int) -> None:
+    known = len(schema.node_types if nodes else schema.edge_types)
+    if type_id >= known:
+        raise InvalidRequest(f"{'node' if nodes else 'edge'} type {type_id}: the schema has {known}")
+
+
+def _shares(head: Any) -> dict[str, Any]:
+    return {"types": list(head.types), "parts": list(head.parts), "seed": head.seed, "count": head.count, "uniform": head.uniform}
+
+
+def _race(request: Frame) -> dict[str, Any]:
+    return {"taken_ids": request.array("taken", "int64"), "taken_types": request.array("taken_types", "int32")}
+
+
+def _present(**sections: NDArray[Any] | None) -> Sections:
+    return {name: array for name, array in sections.items() if array is not None}
+
+
+def _by_part(request: Frame, parts: list[int]) -> Iterator[tuple[int, Sections]]:
+    """Each part's rows of every section.
+
+    A ragged feature's values are cut by its own row pointers, which become local to the part.
+    """
+    head: Any = request.head
+    offsets = request.array("offsets", "int64")
+    if offsets.size != len(parts) + 1 or offsets.size < 1 or offsets[0] != 0 or np.any(np.diff(offsets) < 0):
+        raise InvalidRequest(f"the array 'offsets' is {offsets[:8].tolist()}...; expected {len(parts) + 1} ascending values from 0")
+    rows = int(offsets[-1])
+    names = [name for name in request.arrays if name != "offsets" and not name.endswith((".indptr", ".values"))]
+    ragged = [name.removesuffix(".indptr") for name in request.arrays if name.endswith(".indptr")]
+    for name in _REQUIRED[head.kind]:
+        request.array(name, "int64")
+    for name in names:
+        array = request.arrays[name]
+        if array.ndim < 1 or array.shape[0] != rows:
+            raise InvalidRequest(f"the array {name!r} has shape {list(array.shape)}; expected {rows} rows")
+    for name in ragged:
+        indptr, values = request.array(f"{name}.indptr", "int64"), request.arrays.get(f"{name}.values")
+        if values is None or indptr.size != rows + 1 or indptr[0] != 0 or np.any(np.diff(indptr) < 0) or indptr[-1] != len(values):
+            raise InvalidRequest(f"the ragged feature {name!r}: row pointers do not ascend from 0 to the number of values over {rows} rows")
+    for at, part in enumerate(parts):
+        start, stop = int(offsets[at]), int(offsets[at + 1])
+        sections: Sections = {name: request.arrays[name][start:stop] for name in names}
+        for name in ragged:
+            indptr = request.arrays[f"{name}.indptr"]
+            sections[f"{name}.indptr"] = indptr[start : stop + 1] - indptr[start]
+            sections[f"{name}.values"] = request.arrays[f"{name}.values"][indptr[start] : indptr[stop]]
+        yield part, sections

@@ -1,0 +1,231 @@
+"""How a storaged is composed: its folder, what it holds, the builds, the conversation with metad, the doors."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from typing import Any
+
+from asterism_proto.methods import STORE
+from asterism_proto.schema import Schema
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as meta
+from daemonkit.beats import Beats, Report
+from daemonkit.calls import Handler, Transport, handlers_of
+from daemonkit.http import HttpDoor
+from daemonkit.identity import open_folder
+from daemonkit.metrics import Metrics
+from daemonkit.server import GrpcServer
+from daemonkit.settings import split_address
+from storaged import work
+from storaged.api import StoreApi
+from storaged.draw import Share
+from storaged.folders import Folders
+from storaged.holdings import Holdings, Wanted, WantedSpace
+from storaged.settings import StoragedSettings
+from storaged.warm import warm
+
+logger = logging.getLogger(__name__)
+
+_SERVICE = STORE["write_blocks"].service
+_STATES = {
+    work.QUEUED: pb.QUEUE,
+    work.RUNNING: pb.RUNNING,
+    work.FINISHED: pb.FINISHED,
+    work.FAILED: pb.FAILED,
+    work.STOPPED: pb.STOPPED,
+}
+
+
+class Storaged:
+    """One storaged, without its doors until `open_ports`.
+
+    Parameters
+    ----------
+    settings : StoragedSettings
+        What it was told.
+    metad : Transport
+        Carries calls to metad.
+    """
+
+    def __init__(self, settings: StoragedSettings, metad: Transport) -> None:
+        self._settings = settings
+        self._identity = open_folder(settings.data, "storaged")
+        self._folders = Folders(settings.data)
+        clean = self._folders.clean.exists()
+        self._folders.clean.unlink(missing_ok=True)
+        self._holdings = Holdings(self._folders, verify=settings.verify_images or not clean)
+        self._work = work.Work(
+            folders=self._folders,
+            store=self._holdings.store,
+            memory_limit_mib=settings.memory_limit_mib,
+            concurrent=settings.concurrent_builds,
+            changed=self._poke,
+        )
+        self.metrics = Metrics("storaged")
+        self.metrics.gauge("versions_held", "Versions that draws are answered from.", lambda: len(self._holdings.versions()))
+        self.metrics.gauge("builds_here", "Build orders on this host.", lambda: len(self._work.progress()))
+        self.handlers: dict[str, Handler] = handlers_of(STORE, StoreApi(self._holdings))
+        self._beats = Beats(
+            metad=metad,
+            role=meta.STORAGED,
+            identity=self._identity,
+            address=settings.reachable_at(split_address(settings.listen)[1]),
+            http_address=settings.http_listen,
+            on_poll=self._hear,
+            report=self._report,
+            interval_s=settings.heartbeat_interval_s,
+            poll_wait_s=settings.poll_wait_s,
+        )
+        self._compiled = threading.Event()
+        self._stopping = threading.Event()
+        self._grpc: GrpcServer | None = None
+        self._http: HttpDoor | None = None
+        self.grpc_port = self.http_port = 0
+
+    @property
+    def address(self) -> str:
+        """Where graphds reach it, as metad is told."""
+        return self._beats.address
+
+    def start(self) -> None:
+        """Begin to talk to metad, and compile; opens no port."""
+        threading.Thread(target=self._warm, name="warm", daemon=True).start()
+        self._beats.start()
+
+    def ready(self) -> list[str]:
+        """What is missing before it can answer; empty when it can."""
+        missing = [] if self._beats.heard() else ["metad has not answered yet"]
+        if not self._compiled.is_set():
+            missing.append("kernels are being compiled")
+        return missing + self._holdings.missing()
+
+    def open_ports(self) -> None:
+        """Open the gRPC and HTTP doors."""
+        settings = self._settings
+        self._grpc = GrpcServer(
+            address=settings.listen,
+            services={_SERVICE: (STORE, self.handlers)},
+            workers=settings.grpc_workers,
+            queue=settings.grpc_queue,
+            metrics=self.metrics,
+        )
+        self.grpc_port = self._grpc.start()
+        self._http = HttpDoor(
+            address=settings.http_listen, daemon="storaged", status=self.status, ready=self.ready, flags=settings.flags(), metrics=self.metrics
+        )
+        self.http_port = self._http.start()
+        self._beats.address = settings.reachable_at(self.grpc_port)
+        self._beats.http_address = f"{split_address(settings.http_listen)[0]}:{self.http_port}"
+        self._beats.poke()
+        threading.Thread(target=self._serve_when_ready, name="readiness", daemon=True).start()
+
+    def stop(self) -> None:
+        """Close the doors, let calls under way end, reap builds, leave the folder clean."""
+        self._stopping.set()
+        if self._grpc is not None:
+            self._grpc.set_serving(False)
+            self._grpc.stop(self._settings.stop_grace_s)
+        if self._http is not None:
+            self._http.stop()
+        self._beats.stop()
+        self._work.stop()
+        self._holdings.close()
+        self._folders.clean.touch()
+        self._identity.release()
+
+    def status(self) -> dict[str, Any]:
+        """What it holds and builds."""
+        return {
+            "uuid": self._identity.uuid,
+            "address": self.address,
+            "versions": [{"space": space_id, "version": version} for space_id, version in self._holdings.versions()],
+            "builds": [
+                {"task": p.task_id, "attempt": p.attempt, "state": p.state, "phase": p.phase, "rows_done": p.rows_done, "rows_total": p.rows_total}
+                for p in self._work.progress()
+            ],
+            "lease_left_s": round(self._beats.lease_left(), 3),
+        }
+
+    def _poke(self) -> None:
+        self._beats.poke()
+
+    def _hear(self, reply: meta.PollReply) -> None:
+        """Take over the whole desired state: orders are withdrawn first, for what they use may be removed."""
+        schemas = {route.space.space_id: Schema.from_proto(route.space.schema) for route in reply.spaces}
+        orders = [_order(order, schemas[order.space_id]) for order in reply.orders if order.kind == "build" and order.space_id in schemas]
+        wanted = [self._wanted(route, schemas[route.space.space_id], reply) for route in reply.spaces]
+        self._work.withdraw(orders)
+        self._holdings.apply(wanted)
+        self._work.apply(orders)
+        self._holdings.sweep({space.space_id: self._work.busy(space.space_id) for space in wanted})
+        self._beats.poke()
+
+    def _wanted(self, route: meta.SpaceRoute, schema: Schema, reply: meta.PollReply) -> WantedSpace:
+        mine = tuple(part for part, hosts in enumerate(route.space.parts) if self._identity.uuid in hosts.hosts)
+        return WantedSpace(
+            space_id=route.space.space_id,
+            name=route.space.name,
+            schema=schema,
+            parts=mine,
+            versions=tuple(_version(manifest) for manifest in route.versions),
+            abandoned_loads=tuple(reply.abandoned_loads),
+        )
+
+    def _report(self) -> Report:
+        return Report(
+            tasks=[_task_report(progress) for progress in self._work.progress()],
+            held=[meta.HeldVersion(space_id=space_id, version=version) for space_id, version in self._holdings.versions()],
+            free_bytes=shutil.disk_usage(self._settings.data).free,
+        )
+
+    def _warm(self) -> None:
+        warm()
+        self._compiled.set()
+
+    def _serve_when_ready(self) -> None:
+        while self.ready() and not self._stopping.is_set():
+            time.sleep(0.05)
+        if self._grpc is not None and not self._stopping.is_set():
+            self._grpc.set_serving(True)
+            logger.info("storaged_ready", extra={"address": self.address})
+
+
+def _order(order: meta.TaskOrder, schema: Schema) -> work.Order:
+    return work.Order(
+        task_id=order.task_id,
+        job_id=order.job_id,
+        attempt=order.attempt,
+        space_id=order.space_id,
+        schema=schema,
+        parts=tuple(order.parts),
+        cut=order.cut,
+        loads=tuple(order.loads),
+        commits=tuple(order.commits),
+    )
+
+
+def _version(manifest: pb.Manifest) -> Wanted:
+    return Wanted(
+        version=manifest.version,
+        job_id=manifest.job_id,
+        digest=manifest.digest,
+        totals={(t.element, t.type_id, t.part): Share(count=t.count, positive=t.positive, weight=t.weight) for t in manifest.totals},
+        images={image.part: image.digest for image in manifest.images},
+    )
+
+
+def _task_report(progress: work.Progress) -> meta.TaskReport:
+    return meta.TaskReport(
+        task_id=progress.task_id,
+        attempt=progress.attempt,
+        state=_STATES[progress.state],
+        phase=progress.phase,
+        rows_done=progress.rows_done,
+        rows_total=progress.rows_total,
+        cause=progress.cause,
+        totals=[pb.Total(**total) for total in progress.result.get("totals", ())],
+        images=[pb.PartImage(**image) for image in progress.result.get("images", ())],
+    )

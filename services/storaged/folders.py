@@ -1,0 +1,35 @@
+"""Where things lie in a storaged's data folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class Folders:
+    """The paths under a data folder: ``spaces/<space>/{graph, builds/<job>, checkpoints/<job>}``."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.spaces = data / "spaces"
+        self.clean = data / "CLEAN"
+        """There after a clean stop only: without it, images are verified whole before they are served."""
+
+    def space(self, space_id: int) -> Path:
+        """All of a space."""
+        return self.spaces / str(space_id)
+
+    def graph(self, space_id: int) -> Path:
+        """Its blocks as loaded."""
+        return self.space(space_id) / "graph"
+
+    def builds(self, space_id: int) -> Path:
+        """Its builds, by job."""
+        return self.space(space_id) / "builds"
+
+    def build(self, space_id: int, job_id: int) -> Path:
+        """What a job built: tables and images."""
+        return self.builds(space_id) / str(job_id)
+
+    def checkpoint(self, space_id: int, job_id: int) -> Path:
+        """What a job reads."""
+        return self.space(space_id) / "checkpoints" / str(job_id)

@@ -1,0 +1,31 @@
+"""What a storaged is told at its start: flags, then ``ASTERISM_STORAGED_...``, then these defaults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import SettingsConfigDict
+
+from daemonkit.settings import DaemonSettings
+
+
+class StoragedSettings(DaemonSettings):
+    """Settings of a storaged."""
+
+    model_config = SettingsConfigDict(env_prefix="ASTERISM_STORAGED_", cli_prog_name="storaged")
+
+    data: Path = Path("data/storaged")
+    """Folder of the parts: databases, images, builds under way. One storaged owns it."""
+    listen: str = "0.0.0.0:9779"
+    """host:port of the gRPC door, which graphds call; port 0 takes a free one."""
+    http_listen: str = "0.0.0.0:19779"
+    """host:port of the HTTP door; port 0 takes a free one."""
+    metad: str = "127.0.0.1:9559"
+    """host:port of metad."""
+    memory_limit_mib: int = Field(default=512, ge=16)
+    """MiB that one build may use beyond an idle process."""
+    concurrent_builds: int = Field(default=1, ge=1, le=64)
+    """Builds that run at the same time; further orders wait."""
+    verify_images: bool = False
+    """Check every byte of an image before it is served, also after a clean stop (after an unclean one it always is)."""

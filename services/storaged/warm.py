@@ -1,0 +1,78 @@
+"""Compiles what draws call, before the storaged says that it serves: each of them once, on a graph of three nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from asterism_proto.schema import EdgeType, NodeType, Schema
+from graphkit import alias, index, split
+from storaged import draw
+from storaged.store.image import Adjacency, EdgeImage, NodeImage, PartImage, Table
+
+_OUT, _IN = 1, 2
+
+
+def _table(weights: np.ndarray[tuple[int], np.dtype[np.float32]]) -> Table:
+    hot, cold = alias.thresholds(*alias.build(weights))
+    return Table(size=weights.size, total=alias.neumaier(weights), hot=hot, cold=cold)
+
+
+def _version() -> draw.Version:
+    schema = Schema(
+        node_types=(NodeType(name="n", weighted=True), NodeType(name="m", weighted=True)),
+        edge_types=tuple(EdgeType(src_type="n", relation=name, dst_type="n", weighted=True) for name in ("a", "b")),
+        parts=1,
+        direction="both",
+    )
+    weights = np.array([1, 2, 3], np.float32)
+    ids = np.array([3, 5, 9], np.int64)
+    index_ids, index_rows = index.build_index(ids)
+    sparse = NodeImage(rows=3, count=3, dense=False, ids=ids, index_ids=index_ids, index_rows=index_rows, weights=weights, table=_table(weights))
+    dense = NodeImage(rows=3, count=3, dense=True, weights=weights, table=_table(weights))
+    indptr = np.array([0, 3, 5, 6], np.int64)
+    slot_weights = np.array([1, 2, 3, 1, 5, 1], np.float32)
+    hot, cold, sums = alias.build_rows(indptr, slot_weights)
+    near = np.array([0, 0, 0, 1, 1, 2], np.uint32)
+    far = np.array([3, 5, 9, 3, 9, 5], np.int64)
+    adjacency = Adjacency(indptr=indptr, nbr=far, eid=np.arange(6, dtype=np.int64), weights=slot_weights, sums=sums, hot=hot, cold=cold)
+    edge = EdgeImage(out=adjacency, into=adjacency, src_row=near, table=_table(slot_weights))
+    image = PartImage(part=0, parts=1, mod=True, nodes=(sparse, dense), edges=(edge, edge))
+    totals = {(element, type_id, 0): draw.Share(count=3, positive=3, weight=6.0) for element in (draw.NODE, draw.EDGE) for type_id in (0, 1)}
+    return draw.Version(space_id=0, version=0, digest="", schema=schema, totals=totals, parts={0: image})
+
+
+def warm() -> None:
+    """Run every kernel of draws and reads, on arrays of the types that requests bring."""
+    version = _version()
+    ids, positions = np.array([3, 5, 9, 4], np.int64), np.arange(4, dtype=np.int64)
+    split.group(split.part_of(ids, 2, "mix64"), 2)
+    taken, types = np.array([3], np.int64), np.array([0], np.int32)
+    for uniform in (False, True):
+        share = {"types": [0, 1], "parts": [0], "seed": 1, "count": 4, "uniform": uniform}
+        draw.nodes(version, start=0, **share)  # type: ignore[arg-type]  # a plain dict of the common arguments
+        draw.edges(version, start=0, **share)  # type: ignore[arg-type]
+        draw.race_nodes(version, taken_ids=taken, taken_types=types, **share)  # type: ignore[arg-type]
+        draw.race_edges(version, taken_ids=taken, taken_types=types, **share)  # type: ignore[arg-type]
+        for edge_types in ([0], [0, 1]):
+            for replace in (False, True):
+                draw.neighbors(
+                    version,
+                    edge_types=edge_types,
+                    node_type=0,
+                    ids=ids,
+                    positions=positions,
+                    count=2,
+                    replace=replace,
+                    uniform=uniform,
+                    direction=_OUT,
+                    seed=1,
+                    hop=0,
+                    want_weights=True,
+                    want_edge_ids=True,
+                )
+    for direction in (_OUT, _IN):
+        draw.read_neighbors(version, edge_types=[0, 1], node_type=0, ids=ids, direction=direction, want_weights=True, want_edge_ids=True)
+    for type_id in (0, 1):
+        draw.node_features(version, type_id, ["weight"], ids)
+        draw.read_nodes(version, type_id, 0, 0, 0, [])
+    draw.read_edges(version, 0, 0, 0, 0)

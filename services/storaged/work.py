@@ -1,0 +1,252 @@
+"""Builds as child processes: started on metad's order, watched, killed when the order is withdrawn.
+
+The child does the work (`storaged.build`), so that a build's memory and its faults are its own, and stopping one is
+killing and reaping it. `storaged.app` brings orders in and carries reports out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from asterism_proto.errors import AsterismError
+from asterism_proto.schema import Schema
+from storaged.folders import Folders
+from storaged.store.graph import GraphStore
+
+logger = logging.getLogger(__name__)
+
+QUEUED, RUNNING, FINISHED, FAILED, STOPPED = "queued", "running", "finished", "failed", "stopped"
+_STDERR_TAIL = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What metad wants done. The same (task_id, attempt) is one order, however often it is repeated."""
+
+    task_id: int
+    job_id: int
+    attempt: int
+    space_id: int
+    schema: Schema
+    parts: tuple[int, ...]
+    cut: int
+    loads: tuple[int, ...]
+    commits: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Where an order is."""
+
+    task_id: int
+    attempt: int
+    state: str
+    phase: str = ""
+    rows_done: int = 0
+    rows_total: int = 0
+    cause: str = ""
+    result: dict[str, Any] = field(default_factory=dict)
+    """``totals`` and ``images`` of a finished build."""
+
+
+class _Build:
+    """One order being carried out, in a thread that reads its child."""
+
+    def __init__(self, order: Order, work: Work) -> None:
+        self.order = order
+        self._work = work
+        self._child: subprocess.Popen[str] | None = None
+        self._lock = threading.Lock()
+        self._cancelled = False
+        self.progress = Progress(task_id=order.task_id, attempt=order.attempt, state=QUEUED)
+        self.done = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"build-{order.job_id}", daemon=True)
+
+    def begin(self) -> None:
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """Kill the child, if there is one; `done` is set once it is reaped."""
+        with self._lock:
+            self._cancelled = True
+            if self._child is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._child.pid, signal.SIGKILL)
+
+    def _run(self) -> None:
+        try:
+            with self._work.slots:
+                if self._cancelled:
+                    self._tell(STOPPED)
+                else:
+                    self._tell(RUNNING, phase="checkpoint")
+                    with tempfile.TemporaryFile("w+", errors="replace") as stderr:
+                        self._watch(self._spawn(stderr), stderr)
+        except AsterismError as error:
+            self._tell(FAILED, cause=error.message)
+        except Exception as error:  # whatever it was, metad has to hear of it
+            logger.exception("build_crashed", extra={"job": self.order.job_id})
+            self._tell(FAILED, cause=repr(error))
+        finally:
+            self.done.set()
+            self._work.changed()
+
+    def _tell(self, state: str, **more: Any) -> None:
+        self.progress = Progress(task_id=self.order.task_id, attempt=self.order.attempt, state=state, **more)
+
+    def _spawn(self, stderr: IO[str]) -> subprocess.Popen[str]:
+        order, folders = self.order, self._work.folders
+        checkpoint = folders.checkpoint(order.space_id, order.job_id)
+        output = folders.build(order.space_id, order.job_id)
+        output.mkdir(parents=True, exist_ok=True)
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        self._work.store(order.space_id).checkpoint(checkpoint)
+        task = {
+            "space_id": order.space_id,
+            "job_id": order.job_id,
+            "attempt": order.attempt,
+            "schema": order.schema.to_dict(),
+            "parts": order.parts,
+            "cut": order.cut,
+            "loads": order.loads,
+            "commits": order.commits,
+            "checkpoint": str(checkpoint.absolute()),
+            "output": str(output.absolute()),
+            "memory_limit_mib": self._work.memory_limit_mib,
+        }
+        path = output / "task.json"
+        path.write_text(json.dumps(task))
+        with self._lock:
+            if self._cancelled:
+                raise AsterismError("stopped before it began")
+            # Its standard input ends when this process does, however it ends: the child's sign to go too.
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "storaged.build", str(path.absolute())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                start_new_session=True,
+            )
+        return self._child
+
+    def _watch(self, child: subprocess.Popen[str], stderr: IO[str]) -> None:
+        last: dict[str, Any] = {}
+        assert child.stdout is not None
+        for line in child.stdout:
+            try:
+                last = json.loads(line)
+            except ValueError:
+                continue
+            if "phase" in last:
+                self._tell(RUNNING, phase=str(last["phase"]), rows_done=int(last["rows_done"]), rows_total=int(last["rows_total"]))
+        code = child.wait()
+        assert child.stdin is not None
+        with contextlib.suppress(OSError):
+            child.stdin.close()
+        child.stdout.close()
+        stderr.seek(0, os.SEEK_END)
+        stderr.seek(max(0, stderr.tell() - _STDERR_TAIL))
+        tail = stderr.read().strip()
+        if self._cancelled:
+            self._tell(STOPPED)
+        elif code == 0 and "finished" in last:
+            done = self.progress
+            self._tell(FINISHED, phase="finished", rows_done=done.rows_total, rows_total=done.rows_total, result=last["finished"])
+            shutil.rmtree(self._work.folders.checkpoint(self.order.space_id, self.order.job_id), ignore_errors=True)
+        elif "failed" in last:
+            self._tell(FAILED, cause=str(last["failed"]))
+        else:
+            self._tell(FAILED, cause=f"the build's process ended with {code} and no word. {tail[-500:]}")
+            logger.error("build_died", extra={"job": self.order.job_id, "code": code, "stderr": tail})
+
+
+class Work:
+    """The orders of this storaged and how far they are.
+
+    Parameters
+    ----------
+    folders : Folders
+    store : callable
+        The graph store of a space.
+    memory_limit_mib : int
+        For each child.
+    concurrent : int
+        Children at a time.
+    changed : callable
+        Called when an order ended: there is something to report.
+    """
+
+    def __init__(
+        self, *, folders: Folders, store: Callable[[int], GraphStore], memory_limit_mib: int, concurrent: int, changed: Callable[[], None]
+    ) -> None:
+        self.folders, self.store, self.memory_limit_mib, self.changed = folders, store, memory_limit_mib, changed
+        self.slots = threading.BoundedSemaphore(concurrent)
+        self._lock = threading.Lock()
+        self._builds: dict[tuple[int, int], _Build] = {}
+        self._leaving: list[_Build] = []
+
+    def withdraw(self, orders: Sequence[Order]) -> None:
+        """Kill what is not among ``orders`` any more."""
+        with self._lock:
+            wanted = {(order.task_id, order.attempt) for order in orders}
+            for key in [key for key in self._builds if key not in wanted]:
+                build = self._builds.pop(key)
+                if not build.done.is_set():
+                    logger.info("build_stopped", extra={"job": build.order.job_id, "attempt": build.order.attempt})
+                    build.cancel()
+                    self._leaving.append(build)
+            self._leaving = [build for build in self._leaving if not build.done.is_set()]
+
+    def apply(self, orders: Sequence[Order]) -> None:
+        """Begin what is new among ``orders``.
+
+        A new attempt begins only after the child of the old one is reaped: they share a folder.
+        """
+        with self._lock:
+            leaving = {build.order.job_id: build for build in self._leaving}
+            for order in orders:
+                key = (order.task_id, order.attempt)
+                if key in self._builds:
+                    continue
+                build = self._builds[key] = _Build(order, self)
+                logger.info("build_ordered", extra={"job": order.job_id, "attempt": order.attempt, "parts": len(order.parts)})
+                threading.Thread(target=_begin_after, args=(build, leaving.get(order.job_id)), daemon=True).start()
+
+    def progress(self) -> list[Progress]:
+        """Every order's progress; one that was withdrawn is still running until its child is reaped."""
+        with self._lock:
+            leaving = [build.progress for build in self._leaving if not build.done.is_set()]
+            return [build.progress for build in self._builds.values()] + leaving
+
+    def busy(self, space_id: int) -> set[int]:
+        """The jobs of a space that have an order here."""
+        with self._lock:
+            return {build.order.job_id for build in [*self._builds.values(), *self._leaving] if build.order.space_id == space_id}
+
+    def stop(self) -> None:
+        """Kill all children and reap them."""
+        with self._lock:
+            builds = [*self._builds.values(), *self._leaving]
+        for build in builds:
+            build.cancel()
+        for build in builds:
+            build.done.wait(10)
+
+
+def _begin_after(build: _Build, previous: _Build | None) -> None:
+    if previous is not None:
+        previous.done.wait()
+    build.begin()
