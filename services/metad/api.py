@@ -71,6 +71,11 @@ class CatalogApi:
         """A load with its chunks."""
         return wire.load_to(*self._service.load(request.load_id))
 
+    def list_commits(self, request: mpb.ListCommitsRequest, call: Call) -> mpb.CommitList:
+        """The committed loads of a space after a commit."""
+        pairs = self._service.commits(request.space, after=request.after)
+        return mpb.CommitList(loads=[load_id for _, load_id in pairs], commits=[commit for commit, _ in pairs])
+
     def submit_job(self, request: mpb.SubmitJobRequest, call: Call) -> pb.Job:
         """A new job, or the identical one in flight."""
         return wire.job_to(self._service.submit(request.space, request.kind))

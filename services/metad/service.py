@@ -16,6 +16,7 @@ from metad.catalog.model import Chunk, Load, Manifest, NewChunk, Space
 from metad.catalog.spaces import held_parts
 from metad.clock import Clock
 from metad.cluster import Cluster, Host, Role
+from metad.ids import LoadId
 from metad.jobs import machine
 from metad.jobs.driver import Driver
 from metad.jobs.model import Job, State
@@ -105,6 +106,11 @@ class Service:
         with self._board.lock:
             load = self._catalog.loads.get(load_id)
             return load, self._catalog.loads.chunks(load)
+
+    def commits(self, space: str, *, after: int) -> list[tuple[int, LoadId]]:
+        """(commit number, load) of a space's committed loads with a larger number, in commit order."""
+        with self._board.lock:
+            return self._catalog.loads.committed_after(self._catalog.spaces.named(space).space_id, after)
 
     # Jobs.
 

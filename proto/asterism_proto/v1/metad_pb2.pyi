@@ -142,6 +142,22 @@ class LoadRequest(_message.Message):
     load_id: int
     def __init__(self, load_id: _Optional[int] = ...) -> None: ...
 
+class ListCommitsRequest(_message.Message):
+    __slots__ = ("space", "after")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    after: int
+    def __init__(self, space: _Optional[str] = ..., after: _Optional[int] = ...) -> None: ...
+
+class CommitList(_message.Message):
+    __slots__ = ("loads", "commits")
+    LOADS_FIELD_NUMBER: _ClassVar[int]
+    COMMITS_FIELD_NUMBER: _ClassVar[int]
+    loads: _containers.RepeatedScalarFieldContainer[int]
+    commits: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, loads: _Optional[_Iterable[int]] = ..., commits: _Optional[_Iterable[int]] = ...) -> None: ...
+
 class SubmitJobRequest(_message.Message):
     __slots__ = ("space", "kind")
     SPACE_FIELD_NUMBER: _ClassVar[int]

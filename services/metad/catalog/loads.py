@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -192,6 +193,11 @@ class Loads:
     def committed_up_to(self, space_id: SpaceId, cut: int) -> list[tuple[int, LoadId]]:
         """(commit number, load) of a space up to a cut, in commit order."""
         return [pair for pair in self._committed.get(space_id, ()) if pair[0] <= cut]
+
+    def committed_after(self, space_id: SpaceId, after: int) -> list[tuple[int, LoadId]]:
+        """(commit number, load) of a space after a commit, in commit order."""
+        committed = self._committed.get(space_id, [])
+        return committed[bisect_right(committed, after, key=lambda pair: pair[0]) :]
 
     def _stored_chunks(self, load_id: LoadId) -> list[Chunk]:
         return [codec.chunk_from(value) for _, value in self._store.range(keys.chunks(load_id))]
