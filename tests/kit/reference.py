@@ -1,0 +1,228 @@
+"""An oracle of draws: the law of system.md in plain Python integers and lists, from edge lists, without CSR or images.
+
+Only alias tables come from graphkit (their bits are part of the answer; `tests/law` checks their law on its own).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_proto.schema import Schema
+from graphkit import alias
+from tests.kit.images import Edges, Nodes
+
+MASK = 2**64 - 1
+GOLDEN = 0x9E3779B97F4A7C15
+PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, RACE = range(1, 7)
+REJECTIONS = 16
+
+
+def mix64(x: int) -> int:
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & MASK
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & MASK
+    return x ^ (x >> 31)
+
+
+def unmix64(x: int) -> int:
+    """What `mix64` gives ``x`` for."""
+
+    def undo(y: int, by: int) -> int:
+        out = y
+        for _ in range(64 // by):
+            out = y ^ (out >> by)
+        return out
+
+    x = undo(x, 31) * pow(0x94D049BB133111EB, -1, 2**64) & MASK
+    x = undo(x, 27) * pow(0xBF58476D1CE4E5B9, -1, 2**64) & MASK
+    return undo(x, 30)
+
+
+def derive(key: int, tag: int) -> int:
+    return mix64((mix64(key ^ 0xD6E8FEB86659FD93) + mix64((tag + 1) * GOLDEN & MASK)) & MASK)
+
+
+def word(key: int, i: int) -> int:
+    return mix64((key + (i + 1) * GOLDEN) & MASK)
+
+
+def key_of(seed: int, *tags: int) -> int:
+    key = mix64(seed & MASK)
+    for tag in tags:
+        key = derive(key, tag)
+    return key
+
+
+def unit(w: int) -> float:
+    return ((w >> 11) + 0.5) * 2.0**-53
+
+
+def key_with_word(wanted: int, i: int = 0) -> int:
+    """A key whose word ``i`` is ``wanted``."""
+    return (unmix64(wanted) - (i + 1) * GOLDEN) & MASK
+
+
+def column_of(w: int, weights: Sequence[float] | NDArray[Any]) -> int:
+    """The column that a word draws from the table of ``weights``."""
+    n = len(weights)
+    column, coin = w * n >> 64, w * n & MASK
+    hot, cold = alias.thresholds(*alias.build(np.asarray(weights, np.float64)))
+    threshold = (int(hot[column]) >> 32 << 32) | int(cold[column])
+    return column if coin < threshold else int(hot[column]) & 0xFFFFFFFF
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """A graph as lists, and its draws."""
+
+    schema: Schema
+    nodes: Mapping[str, Nodes]
+    edges: Mapping[str, Edges]
+
+    def part(self, node: int) -> int:
+        return (node if self.schema.placement == "mod" else mix64(node)) % self.schema.parts
+
+    def rows(self, element: int, type_id: int, part: int) -> list[tuple[Any, float]]:
+        """What is drawn from in one (type, part), in canonical order, with weights: ids, or (src, dst, eid)."""
+        if element == 1:
+            nodes = self.nodes[self.schema.node_types[type_id].name]
+            weights = np.ones(nodes.ids.size) if nodes.weights is None else nodes.weights
+            rows = [(int(i), float(w)) for i, w in zip(nodes.ids, weights, strict=True) if self.part(int(i)) == part]
+            return sorted(rows)
+        edges = self.edges[self.schema.edge_types[type_id].name]
+        weights = np.ones(edges.src.size) if edges.weights is None else edges.weights
+        found = [
+            ((int(s), int(d), int(e)), float(w))
+            for s, d, e, w in zip(edges.src, edges.dst, edges.ids, weights, strict=True)
+            if self.part(int(s)) == part
+        ]
+        return sorted(found)
+
+    def draws(self, element: int, *, types: Sequence[int], seed: int, start: int, count: int, uniform: bool) -> list[tuple[int, int, Any]]:
+        """(type, part, row) of every draw."""
+        entries = [(t, p) for t in sorted(set(types)) for p in range(self.schema.parts)]
+        held = [self.rows(element, t, p) for t, p in entries]
+        measure = [float(len(rows)) if uniform else alias.neumaier(np.array([w for _, w in rows])) for rows in held]
+        part_key, row_key = key_of(seed, PART, element), key_of(seed, NODE_ROW if element == 1 else EDGE_ROW)
+        out = []
+        for i in range(start, start + count):
+            entry = column_of(word(part_key, i), measure)
+            rows = held[entry] if uniform else [row for row in held[entry] if row[1] > 0]
+            weights = [1.0 if uniform else w for _, w in rows]
+            out.append((*entries[entry], rows[column_of(word(row_key, i), weights)][0]))
+        return out
+
+    def race(
+        self, element: int, *, types: Sequence[int], seed: int, count: int, taken: set[tuple[int, int]], uniform: bool
+    ) -> list[tuple[float, int, int]]:
+        """(key, type, id) of the first ``count`` arrivals; ``taken`` holds (type, id)."""
+        found = []
+        for t in set(types):
+            key = key_of(seed, RACE, element, t)
+            for part in range(self.schema.parts):
+                for row, w in self.rows(element, t, part):
+                    ident = row if element == 1 else row[2]
+                    if (uniform or w > 0) and (t, ident) not in taken:
+                        found.append((-math.log(unit(word(key, ident))) / (1.0 if uniform else w), t, ident))
+        return sorted(found)[:count]
+
+    def adjacency(self, edge_type: int, node: int, direction: int) -> list[tuple[int, int, float]]:
+        """(neighbor, edge id, weight) by neighbor and edge id."""
+        edges = self.edges[self.schema.edge_types[edge_type].name]
+        near, far = (edges.src, edges.dst) if direction == 1 else (edges.dst, edges.src)
+        weights = np.ones(edges.src.size) if edges.weights is None else edges.weights
+        mine = np.flatnonzero(near == node)
+        return sorted((int(far[i]), int(edges.ids[i]), float(weights[i])) for i in mine)
+
+    def near_type(self, edge_type: int, direction: int) -> int:
+        ends = self.schema.edge_types[edge_type]
+        return self.schema.node_type_id(ends.src_type if direction == 1 else ends.dst_type)
+
+    def neighbors(
+        self,
+        *,
+        edge_types: Sequence[int],
+        node_type: int,
+        node: int,
+        position: int,
+        count: int,
+        replace: bool,
+        uniform: bool,
+        direction: int,
+        seed: int,
+        hop: int,
+    ) -> list[tuple[int, int, int, float]]:
+        """(edge type, neighbor, edge id, weight) of each draw; fewer than ``count`` where there are no more."""
+        union = [t for t in edge_types if self.near_type(t, direction) == node_type]
+        rows = {t: self.adjacency(t, node, direction) for t in union}
+        measured: Callable[[float], float] = (lambda _: 1.0) if uniform else (lambda w: w)
+        weights = {t: [measured(w) for _, _, w in rows[t]] for t in union}
+
+        def drawn(t: int, column: int) -> tuple[int, int, int, float]:
+            return (t, *rows[t][column])
+
+        if not any(any(weights[t]) for t in union):
+            return []
+        key = derive(key_of(seed, NEIGHBOR, direction, hop), position)
+        if replace:
+            type_key = derive(key_of(seed, NEIGHBOR_TYPE, direction, hop), position)
+            sums = [alias.neumaier(np.array(weights[t])) for t in union]
+            out = []
+            for k in range(count):
+                t = _by_prefix(union, sums, unit(word(type_key, k)))
+                out.append(drawn(t, column_of(word(key, k), weights[t])))
+            return out
+        everything = [(t, c) for t in union for c in range(len(rows[t]))]
+        if len(everything) <= count:
+            return [drawn(t, c) for t, c in everything if weights[t][c] > 0]
+        chosen: list[tuple[int, int]] = []
+        if len(union) == 1:
+            chosen = _successive(key, union[0], weights[union[0]], count, all_equal=uniform or self._all_equal(union[0]))
+        rest = []
+        for t in union:
+            race_key = derive(key_of(seed, RACE, 3, direction, hop, t), position)
+            left = [c for c in range(len(rows[t])) if weights[t][c] > 0 and (t, c) not in chosen]
+            # Ties go by the type's place in the union, then by slot.
+            rest += [(-math.log(unit(word(race_key, c))) / weights[t][c], union.index(t), c) for c in left]
+        chosen += [(union[at], c) for _, at, c in sorted(rest)[: count - len(chosen)]]
+        return [drawn(t, c) for t, c in chosen]
+
+    def _all_equal(self, edge_type: int) -> bool:
+        weights = self.edges[self.schema.edge_types[edge_type].name].weights
+        return weights is None
+
+
+def _by_prefix(union: Sequence[int], sums: Sequence[float], u: float) -> int:
+    point, reached = u * sum(sums), 0.0
+    positive = [t for t, s in zip(union, sums, strict=True) if s > 0]
+    for t, s in zip(union, sums, strict=True):
+        reached += s
+        if point < reached:
+            return t
+    return positive[-1]
+
+
+def _successive(key: int, edge_type: int, weights: Sequence[float], count: int, *, all_equal: bool) -> list[tuple[int, int]]:
+    """Successive draws of one row: a shuffle of it, or its table with repeats rejected until too many in a row."""
+    if all_equal:
+        pool = list(range(len(weights)))
+        for k in range(count):
+            j = k + (word(key, k) * (len(pool) - k) >> 64)
+            pool[k], pool[j] = pool[j], pool[k]
+        return [(edge_type, c) for c in pool[:count]]
+    chosen: list[tuple[int, int]] = []
+    attempt = refused = 0
+    while len(chosen) < count and refused < REJECTIONS:
+        pick = (edge_type, column_of(word(key, attempt), weights))
+        attempt += 1
+        if pick in chosen:
+            refused += 1
+        else:
+            chosen.append(pick)
+            refused = 0
+    return chosen
