@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from asterism_proto.arrays import Frame
@@ -18,6 +19,7 @@ from graphd.requests import adjacent_of, check_types, draw_of, hop_of, starts_of
 from graphd.route import Routes, Space, Version
 from graphd.sample import Sampling, Sections
 from graphd.totals import EDGE, NODE
+from graphd.write import Writing
 
 T = TypeVar("T")
 
@@ -37,12 +39,15 @@ class GraphApi:
         Who asks the storageds.
     exists : callable
         Whether metad knows a space of this name: asked before an unknown one is refused, for news travels.
+    committed : callable
+        The loads of a space that count by now, in commit order.
     """
 
-    def __init__(self, *, news: News, fanout: Fanout, exists: Callable[[str, Call], bool]) -> None:
+    def __init__(self, *, news: News, fanout: Fanout, exists: Callable[[str, Call], bool], committed: Callable[[Space, Call], Sequence[int]]) -> None:
         self._news = news
         self._fanout = fanout
         self._exists = exists
+        self._committed = committed
 
     # -- writes ---------------------------------------------------------------------------------------------------
 
@@ -53,7 +58,7 @@ class GraphApi:
         count = rows.checked(space.schema, head.kind, head.type_id, request)
         if head.base < 0:
             raise InvalidRequest(f"base {head.base}: edge ids are 0 or more")
-        writing = write.Writing(space=space, fanout=self._fanout, call=call, load_id=head.load_id, chunk=head.chunk)
+        writing = self._writing(space, call, load_id=head.load_id, chunk=head.chunk)
         sections: Sections = dict(request.arrays)
         if count and head.kind == store.NODES:
             write.nodes(writing, head.type_id, sections)
@@ -70,8 +75,12 @@ class GraphApi:
         head: Any = request.head
         space = self._space(head.space, call)
         check_types("node", space.schema, [head.type_id])
-        writing = write.Writing(space=space, fanout=self._fanout, call=call, load_id=head.load_id, chunk=0)
+        writing = self._writing(space, call, load_id=head.load_id, chunk=0)
         return Frame(wire.FindNodesReply(), {"exists": write.exists(writing, head.type_id, request.array("ids", "int64"))})
+
+    def _writing(self, space: Space, call: Call, *, load_id: int, chunk: int) -> Writing:
+        committed = partial(self._committed, space, call)
+        return Writing(space=space, fanout=self._fanout, call=call, load_id=load_id, chunk=chunk, committed=committed)
 
     # -- samples --------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from daemonkit.metrics import Metrics
 from daemonkit.server import GrpcServer
 from daemonkit.settings import split_address
 from graphd.api import GraphApi
+from graphd.commits import Commits
 from graphd.fanout import Fanout, Hosts
 from graphd.news import News
 from graphd.settings import GraphdSettings
@@ -49,7 +50,7 @@ class Graphd:
         self._news = News()
         self._hosts = Hosts(connect)
         self.metrics = Metrics("graphd")
-        api = GraphApi(news=self._news, fanout=Fanout(self._hosts), exists=self._exists)
+        api = GraphApi(news=self._news, fanout=Fanout(self._hosts), exists=self._exists, committed=Commits(metad).of)
         self.graph_handlers: dict[str, Handler] = handlers_of(GRAPH, api)
         self.catalog_handlers: dict[str, Handler] = {method.path: self._forward(method) for method in CATALOG.values()}
         self.handlers: dict[str, Handler] = {**self.graph_handlers, **self.catalog_handlers}

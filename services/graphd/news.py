@@ -13,6 +13,9 @@ from asterism_proto.v1 import metad_pb2 as meta
 from graphd.route import Routes, Space, Version
 from graphd.totals import Total, Totals
 
+_OWN_WEIGHT = ("", "weight")
+"""Names of the weight that every row has; totals of further ones measure the same rows."""
+
 
 class News:
     """The newest routes. Snapshots are immutable and swapped whole; a request keeps the one that it began with."""
@@ -82,6 +85,6 @@ def _version(manifest: pb.Manifest, parts: int) -> Version:
     by_share = {
         (int(total.element), total.type_id, total.part): Total(count=total.count, positive=total.positive, weight=total.weight)
         for total in manifest.totals
-        if not total.weight_name
+        if total.weight_name in _OWN_WEIGHT
     }
     return Version(version=manifest.version, digest=manifest.digest, totals=Totals(parts=parts, by_share=by_share))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,8 @@ class Writing:
     call: Call
     load_id: int
     chunk: int
+    committed: Callable[[], Sequence[int]]
+    """Gives the loads that count, in commit order."""
 
     def ids_part(self, ids: Ids) -> NDArray[np.int32]:
         """The part of each node id."""
@@ -96,7 +98,7 @@ def delete_edges(writing: Writing, type_id: int, sections: Sections) -> None:
 
 def exists(writing: Writing, type_id: int, ids: Ids) -> NDArray[np.uint8]:
     """uint8[n]: which ids are nodes, committed or written by this load."""
-    head = store.ExistsRequest(space_id=writing.space.space_id, type_id=type_id, load_id=writing.load_id)
+    head = store.ExistsRequest(space_id=writing.space.space_id, type_id=type_id, load_id=writing.load_id, loads=writing.committed())
     plan = split.owners(writing.space, ids)
     asked = [(host, Frame(head, {"ids": split.taken(ids, rows)})) for host, rows in plan]
     replies = writing.fanout.ask("exists", writing.space, asked, writing.call)

@@ -1,0 +1,172 @@
+"""How the three daemons are composed in one process: a folder, three rooms, calls instead of sockets."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from asterism_proto.errors import InvalidRequest, NotReady
+from asterism_proto.methods import CATALOG, GRAPH
+from daemonkit.calls import Handler, LocalTransport
+from daemonkit.http import HttpDoor
+from daemonkit.identity import open_folder
+from daemonkit.metrics import Metrics
+from daemonkit.server import GrpcServer
+from daemonkit.settings import split_address
+from graphd.app import Graphd
+from graphd.settings import GraphdSettings
+from metad.app import Metad
+from metad.clock import steady
+from metad.http.routes import router
+from metad.settings import MetadSettings
+from standalone.settings import StandaloneSettings
+from storaged.app import Storaged
+from storaged.settings import StoragedSettings
+
+_NOWHERE = "127.0.0.1:0"
+_GRPC_WORKERS, _GRPC_QUEUE, _STOP_GRACE_S = 16, 256, 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doors:
+    """Where a standalone is reached."""
+
+    address: str
+    """host:port of the gRPC door: what `asterism.connect` takes."""
+    http_address: str
+
+
+class Standalone:
+    """The three daemons on one folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Made where there is none. One writer at a time.
+    settings : StandaloneSettings, optional
+        What it was told.
+
+    Raises
+    ------
+    Conflict
+        Where another process has the folder open.
+    """
+
+    def __init__(self, folder: Path, settings: StandaloneSettings | None = None) -> None:
+        self.settings = settings or StandaloneSettings()
+        self.folder = folder
+        self._identity = open_folder(folder, "standalone")
+        beat_s = self.settings.heartbeat_interval_s
+        try:
+            self._metad = Metad(
+                MetadSettings(data=folder / "metad", listen=_NOWHERE, http_listen=_NOWHERE, keep_versions=self.settings.keep_versions)
+            )
+            to_metad = LocalTransport(self._metad.handlers)
+            self._storaged = Storaged(
+                StoragedSettings(
+                    data=folder / "storaged",
+                    listen=_NOWHERE,
+                    http_listen=_NOWHERE,
+                    heartbeat_interval_s=beat_s,
+                    memory_limit_mib=self.settings.memory_limit_mib,
+                ),
+                to_metad,
+            )
+            to_storaged = LocalTransport(self._storaged.handlers)
+            self._graphd = Graphd(GraphdSettings(listen=_NOWHERE, http_listen=_NOWHERE, heartbeat_interval_s=beat_s), to_metad, lambda _: to_storaged)
+        except BaseException:
+            self._identity.release()
+            raise
+        self.handlers: dict[str, Handler] = self._graphd.handlers
+        self.transport = LocalTransport(self.handlers)
+        """What an embedded client calls."""
+        self.metrics = Metrics("standalone")
+        self._grpc: GrpcServer | None = None
+        self._http: HttpDoor | None = None
+        self._stopped = False
+
+    def start(self) -> None:
+        """Start the three, and wait until they can answer.
+
+        Raises
+        ------
+        NotReady
+            Saying what is missing, where that takes longer than the settings allow.
+        """
+        self._metad.start()
+        self._storaged.start()
+        self._graphd.start()
+        until = time.monotonic() + self.settings.ready_timeout_s
+        while missing := self.ready():
+            if time.monotonic() > until:
+                raise NotReady(f"{self.folder} is not ready after {self.settings.ready_timeout_s} s: {'; '.join(missing)}")
+            time.sleep(0.005)
+
+    def ready(self) -> list[str]:
+        """What is missing before it can answer; empty when it can."""
+        return [*self._metad.ready(), *self._storaged.ready(), *self._graphd.ready()]
+
+    def status(self) -> dict[str, Any]:
+        """What it knows."""
+        return {"folder": str(self.folder), "metad": self._metad.status(), "graphd": self._graphd.status()}
+
+    def open_ports(self, *, listen: str = "127.0.0.1:9669", http_listen: str = "127.0.0.1:19669") -> Doors:
+        """Let others in: gRPC as a graphd, HTTP with metad's routes; port 0 takes a free one."""
+        self._grpc = GrpcServer(
+            address=listen,
+            services={
+                table["list_spaces" if table is CATALOG else "write"].service: (
+                    table,
+                    {method.path: self.handlers[method.path] for method in table.values()},
+                )
+                for table in (GRAPH, CATALOG)
+            },
+            workers=_GRPC_WORKERS,
+            queue=_GRPC_QUEUE,
+            metrics=self.metrics,
+        )
+        self._http = HttpDoor(
+            address=http_listen,
+            daemon="standalone",
+            status=self.status,
+            ready=self.ready,
+            flags=self.settings.model_dump(mode="json"),
+            metrics=self.metrics,
+            routers=[router(self._metad.rooms.service, steady())],
+        )
+        doors = Doors(
+            address=f"{split_address(listen)[0]}:{self._grpc.start()}",
+            http_address=f"{split_address(http_listen)[0]}:{self._http.start()}",
+        )
+        self._grpc.set_serving(True)
+        return doors
+
+    def stop(self) -> None:
+        """Close the doors, then the three, and let go of the folder; again, nothing."""
+        if self._stopped:
+            return
+        self._stopped = True
+        if self._grpc is not None:
+            self._grpc.set_serving(False)
+            self._grpc.stop(_STOP_GRACE_S)
+        if self._http is not None:
+            self._http.stop()
+        self._graphd.stop()
+        self._storaged.stop()
+        self._metad.stop()
+        self._identity.release()
+
+
+def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone:
+    """A started standalone on ``folder``: what `asterism.open` stands on."""
+    if mode != "w":
+        raise InvalidRequest(f"mode {mode!r}: expected 'w'")
+    service = Standalone(folder, StandaloneSettings.of(settings))
+    try:
+        service.start()
+    except BaseException:
+        service.stop()
+        raise
+    return service

@@ -1,0 +1,34 @@
+"""What a standalone is told: keywords of `asterism.open`, or the defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from asterism_proto.errors import InvalidRequest
+
+
+class StandaloneSettings(BaseModel):
+    """Settings of the three daemons in one process."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    memory_limit_mib: int = Field(default=512, ge=16)
+    """MiB that one build may use beyond an idle process."""
+    heartbeat_interval_s: float = Field(default=0.5, gt=0.05, le=60)
+    """Seconds between two beats. In one process they cost nothing."""
+    keep_versions: int = Field(default=2, ge=1, le=100)
+    """Published versions of a space that are served."""
+    ready_timeout_s: float = Field(default=120.0, gt=0)
+    """Seconds that opening may take: on the first start kernels are compiled."""
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> StandaloneSettings:
+        """Settings from keywords; InvalidRequest names the first wrong one."""
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise InvalidRequest(f"setting {where} = {first.get('input')!r}: {first['msg']}") from error

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from asterism import arguments
+from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
+from asterism_proto.schema import Feature, NodeType
+
+OWNER = NodeType(
+    name="item",
+    weighted=True,
+    features=(
+        Feature(name="price", dtype="float32", shape=(2,)),
+        Feature(name="size", dtype="int8"),
+        Feature(name="tags", kind="ragged", dtype="int64"),
+        Feature(name="text", kind="bytes"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([1, -3], r"ids\[1\] = -3"),
+        ([1.5], "1.5"),
+        ([True], "True"),
+        (np.array([1 << 63], np.uint64), "9223372036854775808"),
+        ([1 << 70], str(1 << 70)),
+        (["a"], "'a'"),
+        ([[1, 2]], r"\[1, 2\]"),
+        (3, r"shape \[\]"),
+    ],
+)
+def test_ids_that_are_none_are_refused_with_the_value(values: Any, said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        arguments.ids("ids", values)
+
+
+def test_ids_may_come_as_any_whole_numbers() -> None:
+    for given in ([3, 4], (3, 4), np.array([3, 4], np.uint8), np.array([3, 4], np.uint64), np.array([3, 4])):
+        assert arguments.ids("ids", given).tolist() == [3, 4]
+        assert arguments.ids("ids", given).dtype == np.int64
+    assert arguments.ids("ids", []).shape == (0,)
+    assert arguments.ids("nodes", [-1], least=-1).tolist() == [-1]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 1e39])
+def test_weights_that_can_not_be_drawn_by_are_refused_with_their_row(value: float) -> None:
+    with pytest.raises(InvalidRequest, match=r"weights\[2\]"):
+        arguments.weights([0.0, 1.0, value], 3, OWNER)
+
+
+def test_weights_of_a_type_without_them_are_refused() -> None:
+    with pytest.raises(InvalidRequest, match="'plain' was declared without weights"):
+        arguments.weights([1.0], 1, NodeType(name="plain"))
+    assert arguments.weights(None, 1, NodeType(name="plain")) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "error", "said"),
+    [
+        ("price", np.zeros(2), InvalidRequest, r"shape \[2\]; expected \[2, 2\]"),
+        ("price", np.array([["a", "b"]] * 2), InvalidRequest, "the schema says float32"),
+        ("size", [1, 300], InvalidRequest, "300 does not fit int8"),
+        ("size", [1.5, 2.5], InvalidRequest, "values are float64, the schema says int8"),
+        ("tags", (np.array([0, 2]), np.array([1, 2])), InvalidRequest, r"expected int64\[3\]"),
+        ("tags", (np.array([0, 2, 1]), np.array([1])), InvalidRequest, "must rise from 0 to 1"),
+        ("text", (np.array([0, 1, 2]), np.array([1, 2])), InvalidRequest, "uint8"),
+        ("colour", [1, 2], NotFound, "price, size, tags, text"),
+    ],
+)
+def test_a_column_that_is_not_as_declared_is_refused(name: str, column: Any, error: type[AsterismError], said: str) -> None:
+    with pytest.raises(error, match=said):
+        arguments.features({name: column}, 2, OWNER)
+
+
+def test_columns_become_arrays_of_the_declared_types() -> None:
+    columns = arguments.features({"price": [[1, 2], [3, 4]], "size": [7, -7], "tags": [[5], [6, 7]], "text": ["ä", b""]}, 2, OWNER)
+    price, size = columns["price"], columns["size"]
+    assert isinstance(price, np.ndarray)
+    assert isinstance(size, np.ndarray)
+    assert (price.dtype, size.dtype) == (np.float32, np.int8)
+    (tags_at, tags), (text_at, text) = columns["tags"], columns["text"]
+    assert (tags_at.tolist(), tags.tolist(), tags.dtype) == ([0, 1, 3], [5, 6, 7], np.int64)
+    assert (text_at.tolist(), text.tobytes()) == ([0, 2, 2], "ä".encode())
+    sections = arguments.sections(columns)
+    assert arguments.columns(sections, ["size"])["size"] is size
+    assert arguments.columns(sections, ["tags"])["tags"][1] is tags
+
+
+def test_a_seed_is_any_whole_number_and_a_fresh_one_where_none_is_given() -> None:
+    assert arguments.seed(-1) == (1 << 64) - 1
+    assert arguments.seed(np.int64(5)) == 5
+    assert len({arguments.seed(None) for _ in range(20)}) == 20
+
+
+@pytest.mark.parametrize(
+    ("check", "value"),
+    [
+        (arguments.seed, 1.0),
+        (arguments.seed, True),
+        (arguments.version, 0),
+        (arguments.version, -2),
+        (lambda value: arguments.count("n", value), -1),
+        (lambda value: arguments.count("n", value), 2.0),
+    ],
+)
+def test_numbers_that_can_not_be_meant_are_refused_with_the_value(check: Callable[[Any], object], value: Any) -> None:
+    with pytest.raises(InvalidRequest, match=str(value)):
+        check(value)
