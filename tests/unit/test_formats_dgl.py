@@ -158,10 +158,15 @@ def test_counts_may_be_per_type_or_per_chunk(tmp_path: Path, counts: dict[str, A
     ],
 )
 def test_what_does_not_agree_is_refused_with_what_was_expected_and_found(tmp_path: Path, kind: str, change: dict[str, Any], said: str) -> None:
+    graph(tmp_path, kind=kind, **change)
+
+    def read() -> None:
+        source = open_source(tmp_path)
+        for chunk in (*source.node_chunks(), *source.edge_chunks()):
+            assert not chunk.bad
+
     with pytest.raises(InvalidRequest, match=said):
-        source = open_source(graph(tmp_path, kind=kind, **change))
-        list(source.node_chunks())
-        list(source.edge_chunks())
+        read()
 
 
 def test_files_that_are_not_there_cut_off_or_of_another_shape_are_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +74,7 @@ nodes:
     assert np.asarray(f["place"]).tolist() == [[0.5, 1], [2, 3]]
     assert np.asarray(f["vector"]).tolist() == [[1, 2], [0.5, -10]]
     indptr, data = f["name"]
-    assert [bytes(data[a:b]).decode() for a, b in zip(indptr, indptr[1:], strict=False)] == ['Ann "A", B', "Zoë"]
+    assert [bytes(data[a:b]).decode() for a, b in pairwise(indptr)] == ['Ann "A", B', "Zoë"]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +160,10 @@ def test_other_encodings_byte_order_marks_and_bytes_that_are_no_text_are_read(tm
 
 
 def test_headerless_files_and_null_markers(tmp_path: Path) -> None:
-    schema = "csv: {header: false, nulls: ['\\N']}\nnodes: {person: {files: people.csv, columns: [id, age, name], id: id, features: {age: {dtype: int64, fill: -1}, name: bytes}}}\n"
+    schema = """
+csv: {header: false, nulls: ['\\N']}
+nodes: {person: {files: people.csv, columns: [id, age, name], id: id, features: {age: {dtype: int64, fill: -1}, name: bytes}}}
+"""
     (chunk,) = nodes(tmp_path, schema, {"people.csv": '1,5,\\N\n2,\\N,"x"\n\\N,3,y\n'})
     assert np.asarray(chunk.features["age"]).tolist() == [5, -1]
     assert chunk.features["name"][0].tolist() == [0, 0, 1]
@@ -228,7 +232,10 @@ def test_repeats_of_unique_edges_are_bad_across_files_and_both_ways_with_symmetr
 
 
 def test_self_loops_come_once_per_node_with_weight_one(tmp_path: Path) -> None:
-    schema = "nodes: {person: {count: 3}}\nedges: {person:met:person: {files: met.csv, src: a, dst: b, weight: w, self_loops: true, features: {day: int32}}}\n"
+    schema = """
+nodes: {person: {count: 3}}
+edges: {person:met:person: {files: met.csv, src: a, dst: b, weight: w, self_loops: true, features: {day: int32}}}
+"""
     chunks = edges(tmp_path, schema, {"met.csv": "a,b,w,day\n0,1,5,9\n0,3,5,9\n"})
     assert [(row.row, row.column, row.value) for row in chunks[0].bad] == [(3, "b", "3")]
     assert (chunks[1].src.tolist(), chunks[1].dst.tolist()) == ([0, 1, 2], [0, 1, 2])
