@@ -16,7 +16,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
 _SALT = np.uint64(0xD6E8FEB86659FD93)
-_S30, _S27, _S31, _S11, _ONE = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11), np.uint64(1)
+_S30, _S27, _S31, _S12, _ONE = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(12), np.uint64(1)
 
 # Purposes: the first tag under a seed. A purpose is never reused for another kind of draw.
 PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, RACE = range(1, 7)
@@ -50,8 +50,8 @@ def below(w: np.uint64, n: np.uint64) -> np.uint64:
 
 @inlined
 def unit(w: np.uint64) -> float:
-    """A float64 in (0, 1) from the high 53 bits of a word; never 0, never 1."""
-    return (np.float64(w >> _S11) + 0.5) * 1.1102230246251565e-16
+    """A float64 in (0, 1) from the high 52 bits of a word; never 0, never 1, and exact: the half is the 53rd bit."""
+    return (np.float64(w >> _S12) + 0.5) * 2.220446049250313e-16
 
 
 def key_of(seed: int, *tags: int) -> np.uint64:

@@ -59,7 +59,7 @@ def key_of(seed: int, *tags: int) -> int:
 
 
 def unit(w: int) -> float:
-    return ((w >> 11) + 0.5) * 2.0**-53
+    return ((w >> 12) + 0.5) * 2.0**-52
 
 
 def key_with_word(wanted: int, i: int = 0) -> int:

@@ -28,8 +28,8 @@ def test_a_number_below_n_is_the_high_half_of_the_product() -> None:
 
 
 def test_a_unit_is_never_zero_and_never_one() -> None:
-    assert 0 < rng.unit(np.uint64(0)) < 2.0**-53
-    assert 1 - 2.0**-52 < rng.unit(np.uint64(2**64 - 1)) < 1
+    assert rng.unit(np.uint64(0)) == 2.0**-53
+    assert rng.unit(np.uint64(2**64 - 1)) == 1 - 2.0**-53
 
 
 def test_streams_of_neighboring_seeds_tags_and_positions_share_no_word() -> None:
