@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from asterism.records import EdgeBatch, NodeBatch
 from numpy.typing import NDArray
 
+from asterism.records import EdgeBatch, NodeBatch
 from asterism_proto.errors import NotFound
 from asterism_proto.schema import Schema
 

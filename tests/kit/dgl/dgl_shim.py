@@ -1,4 +1,4 @@
-"""Import this before dgl: it lets the wheels of DGL 1.1 and 2.1 import beside a current setuptools and torch.
+"""Say `from dgl_shim import dgl`: the wheels of DGL 1.1 and 2.1 then import beside a current setuptools and torch.
 
 `dgl.utils` takes `packaging` from inside setuptools, which dropped it in version 71; and DGL 2 loads a library of GraphBolt
 that is built for a few versions of torch only, though partitions in DGL's own format need one name of it.
@@ -38,3 +38,6 @@ def _stand_in_for_graphbolt() -> None:
 
 _lend_packaging()
 _stand_in_for_graphbolt()
+
+import dgl  # noqa: E402  # only now can it be imported
+import dgl.distributed  # noqa: E402, F401

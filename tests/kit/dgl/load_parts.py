@@ -9,11 +9,8 @@ import json
 import sys
 from pathlib import Path
 
-import dgl_shim  # noqa: F401  # before dgl
 import numpy as np
-
-import dgl
-import dgl.distributed
+from dgl_shim import dgl
 
 
 def main(config: str, out: str) -> None:
@@ -39,7 +36,7 @@ def main(config: str, out: str) -> None:
         arrays |= {f"nfeat/{key}".replace("/", "|"): value for key, value in node_feats.items()}
         arrays |= {f"efeat/{key}".replace("/", "|"): value for key, value in edge_feats.items()}
         np.savez(Path(out) / f"part{part}.npz", **{key: value.numpy() for key, value in arrays.items()})
-        shown = {"name": name, "ntypes": list(ntypes), "etypes": [":".join(etype) for etype in etypes], "nodes": book._num_nodes(part)}
+        shown = {"name": name, "ntypes": list(ntypes), "etypes": [":".join(etype) for etype in etypes]}
         (Path(out) / f"part{part}.json").write_text(json.dumps(shown))
 
 
