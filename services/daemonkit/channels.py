@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc
 
-from asterism_proto.errors import REASON_KEY, AsterismError, Unavailable, from_status
+from asterism_proto.errors import REASON_KEY, AsterismError, Deadline, InvalidRequest, Unavailable, from_status
 from asterism_proto.methods import Method
 from daemonkit.calls import Content, Pending
 
@@ -37,6 +37,8 @@ def translated(error: grpc.RpcError, address: str) -> AsterismError:
         return Unavailable(f"{address} does not answer ({text}); is it running?")
     if reason is None and code is grpc.StatusCode.DEADLINE_EXCEEDED:
         text = f"{address} did not answer in time"
+    if reason is None and code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in text:
+        return InvalidRequest(f"{address}: {text}; ask in smaller pieces")
     return from_status(code.name, text, reason)
 
 
@@ -74,10 +76,21 @@ class RemoteTransport:
         self._channel: grpc.Channel | None = None
         self._pid = 0
         self._stubs: dict[str, Any] = {}
+        self._closed = False
+        self._inherited: list[grpc.Channel] = []
+        """Channels of the process that this one was forked from: kept, for letting them go here may hang."""
 
-    def _stub(self, path: str) -> Any:
+    def _stub(self, path: str, data: bytes, timeout_s: float) -> Any:
+        if timeout_s <= 0:
+            raise Deadline(f"{path}: the call's time is up; ask for less, or with a longer timeout")
+        if len(data) > MAX_MESSAGE:
+            raise InvalidRequest(f"{path}: the request is {len(data)} bytes, a message at most {MAX_MESSAGE}; ask in smaller pieces")
         with self._lock:
+            if self._closed:
+                raise Unavailable(f"the transport to {self.address} is closed")
             if self._channel is None or self._pid != os.getpid():
+                if self._channel is not None:
+                    self._inherited.append(self._channel)
                 self._channel = grpc.insecure_channel(self.address, options=OPTIONS)
                 self._pid, self._stubs = os.getpid(), {}
             stub = self._stubs.get(path)
@@ -87,7 +100,8 @@ class RemoteTransport:
 
     def start(self, method: Method, request: Content, timeout_s: float) -> Pending:
         """Send a call and come back at once."""
-        return _Remote(method, self._stub(method.path).future(method.pack(request), timeout=timeout_s), self.address)
+        data = method.pack(request)
+        return _Remote(method, self._stub(method.path, data, timeout_s).future(data, timeout=timeout_s), self.address)
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
@@ -95,7 +109,7 @@ class RemoteTransport:
 
     def _bytes(self, path: str, data: bytes, timeout_s: float) -> bytes:
         try:
-            reply: bytes = self._stub(path)(data, timeout=timeout_s)
+            reply: bytes = self._stub(path, data, timeout_s)(data, timeout=timeout_s)
         except grpc.RpcError as error:
             raise translated(error, self.address) from error
         return reply
@@ -103,6 +117,7 @@ class RemoteTransport:
     def close(self) -> None:
         """Close the channel; calls under way end with Unavailable."""
         with self._lock:
+            self._closed = True
             if self._channel is not None and self._pid == os.getpid():
                 self._channel.close()
             self._channel, self._stubs = None, {}

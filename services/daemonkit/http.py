@@ -56,7 +56,7 @@ def application(
 ) -> FastAPI:
     """The HTTP application of a daemon: ``/status /healthz /readyz /metrics /flags`` and its own routers."""
     app = FastAPI(title=f"Asterism {daemon}", description=f"HTTP door of {daemon}.", docs_url="/docs", redoc_url=None)
-    for kind, handler in ((AsterismError, _ours), (Exception, _ours), (RequestValidationError, _invalid), (HTTPException, _http)):
+    for kind, handler in ((AsterismError, _ours), (RequestValidationError, _invalid), (HTTPException, _http)):
         app.add_exception_handler(kind, handler)
 
     @app.middleware("http")
@@ -64,7 +64,10 @@ def application(
         length = request.headers.get("content-length", "0")
         if "transfer-encoding" in request.headers or not length.isdigit() or int(length) > MAX_BODY:
             return _problem("InvalidRequest", f"content-length {length!r}: a body has a length of at most {MAX_BODY} bytes", 413)
-        return await proceed(request)
+        try:
+            return await proceed(request)
+        except Exception as error:  # logged once, here: past this point uvicorn would tell the story again
+            return _ours(request, error)
 
     @app.get("/status", tags=["daemon"])
     def get_status() -> dict[str, Any]:

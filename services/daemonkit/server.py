@@ -11,14 +11,14 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NoReturn
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from asterism_proto.errors import REASON_KEY, AsterismError, Busy, Internal, Unavailable
+from asterism_proto.errors import REASON_KEY, AsterismError, Busy, Internal, InvalidRequest, Unavailable
 from asterism_proto.methods import Method
 from daemonkit.calls import Call, Handler
 from daemonkit.channels import MAX_MESSAGE
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 DEFAULT_TIMEOUT_S = 60.0
 """What a call gets that names no deadline: nothing may hang."""
 MAX_TIMEOUT_S = 3600.0
+_MAX_TEXT = 2000
+"""Bytes of an error's text: it travels in a header, at up to three bytes each, and headers end at 8 KiB."""
 _OPTIONS = (
     ("grpc.max_send_message_length", MAX_MESSAGE),
     ("grpc.max_receive_message_length", MAX_MESSAGE),
@@ -37,6 +39,44 @@ _OPTIONS = (
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
     ("grpc.http2.max_ping_strikes", 0),
 )
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Pool(ThreadPoolExecutor):
+    """Threads that know how many calls they have, running or waiting."""
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(workers, thread_name_prefix="grpc")
+        self._counting = threading.Lock()
+        self.calls = 0
+
+    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        with self._counting:
+            self.calls += 1
+        try:
+            future = super().submit(fn, *args, **kwargs)
+        except BaseException:
+            self._ended()
+            raise
+        future.add_done_callback(self._ended)
+        return future
+
+    def _ended(self, _: object = None) -> None:
+        with self._counting:
+            self.calls -= 1
+
+
+class _Bounded(grpc.GenericRpcHandler):
+    """Gives a call to its behavior, or, where too many wait already, to a refusal that waits for no worker."""
+
+    def __init__(self, behaviors: Mapping[str, Any], refusal: Any, full: Callable[[], bool]) -> None:
+        self._behaviors, self._refusal, self._full = behaviors, refusal, full
+
+    def service(self, handler_call_details: Any) -> Any:
+        found = self._behaviors.get(handler_call_details.method)
+        return self._refusal if found is not None and self._full() else found
 
 
 def refused(error: Exception) -> AsterismError:
@@ -74,15 +114,20 @@ class GrpcServer:
     ) -> None:
         self._address = address
         self._metrics = metrics
-        self._slots = threading.BoundedSemaphore(workers + queue)
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="grpc")
+        self._limit = workers + queue
+        self._pool = _Pool(workers)
+        self._refusals = ThreadPoolExecutor(2, thread_name_prefix="refusal")
         self._server = grpc.server(self._pool, options=_OPTIONS)
         self._health = health.HealthServicer(experimental_non_blocking=True, experimental_thread_pool=ThreadPoolExecutor(1))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         self._names = [*services, ""]
-        for name, (methods, handlers) in services.items():
-            behaviors: dict[str, Any] = {m.name: grpc.unary_unary_rpc_method_handler(self._behavior(m, handlers[m.path])) for m in methods.values()}
-            self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, behaviors),))
+        behaviors: dict[str, Any] = {
+            method.path: grpc.unary_unary_rpc_method_handler(self._behavior(method, handlers[method.path]))
+            for methods, handlers in services.values()
+            for method in methods.values()
+        }
+        refusal: Any = grpc.unary_unary_rpc_method_handler(self._refusal())
+        self._server.add_generic_rpc_handlers((_Bounded(behaviors, refusal, lambda: self._pool.calls >= self._limit),))
         reflected = [*services, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME]
         reflection.enable_server_reflection(reflected, self._server)
         self.set_serving(False)
@@ -107,11 +152,24 @@ class GrpcServer:
         self._health.enter_graceful_shutdown()
         self._server.stop(grace_s).wait()
         self._pool.shutdown(wait=False)
+        self._refusals.shutdown(wait=False)
+
+    def _refusal(self) -> Callable[[bytes, grpc.ServicerContext], bytes]:
+        def behavior(data: bytes, context: grpc.ServicerContext) -> bytes:
+            if self._metrics is not None:
+                self._metrics.answered("refused", Busy.code, 0.0)
+            _abort(context, Busy(f"{self._limit} calls wait or run already; ask again in 100 ms, or ask another daemon"))
+
+        # gRPC runs a behavior that bears this attribute on these threads: a refusal must not queue behind what it refuses.
+        behavior.experimental_thread_pool = self._refusals  # type: ignore[attr-defined]
+        return behavior
 
     def _behavior(self, method: Method, handler: Handler) -> Callable[[bytes, grpc.ServicerContext], bytes]:
         def behavior(data: bytes, context: grpc.ServicerContext) -> bytes:
             begun = time.monotonic()
             code = "OK"
+            if self._metrics is not None:
+                self._metrics.in_flight.inc()
             try:
                 return self._answer(method, handler, data, context)
             except Exception as error:
@@ -120,23 +178,24 @@ class GrpcServer:
                 _abort(context, ours)
             finally:
                 if self._metrics is not None:
+                    self._metrics.in_flight.dec()
                     self._metrics.answered(method.name, code, time.monotonic() - begun)
 
         return behavior
 
     def _answer(self, method: Method, handler: Handler, data: bytes, context: grpc.ServicerContext) -> bytes:
-        if not self._slots.acquire(blocking=False):
-            raise Busy("too many calls are waiting; try again in 100 ms, or ask another graphd")
-        try:
-            left = context.time_remaining()
-            call = Call(time.monotonic() + min(DEFAULT_TIMEOUT_S if left is None else left, MAX_TIMEOUT_S), context.is_active)
-            call.remaining()
-            return method.pack(handler(method.unpack_request(data), call))
-        finally:
-            self._slots.release()
+        left = context.time_remaining()
+        call = Call(time.monotonic() + min(DEFAULT_TIMEOUT_S if left is None else left, MAX_TIMEOUT_S), context.is_active)
+        call.remaining()
+        reply = method.pack(handler(method.unpack_request(data), call))
+        if len(reply) > MAX_MESSAGE:
+            raise InvalidRequest(f"{method.name}: the reply is {len(reply)} bytes, a message at most {MAX_MESSAGE}; ask in smaller pieces")
+        return reply
 
 
 def _abort(context: Any, error: AsterismError) -> NoReturn:
+    raw = error.message.encode(errors="replace")
+    text = raw.decode() if len(raw) <= _MAX_TEXT else raw[:_MAX_TEXT].decode(errors="ignore") + " ..."
     context.set_trailing_metadata(((REASON_KEY, type(error).__name__),))
-    context.abort(grpc.StatusCode[error.code], error.message)
+    context.abort(grpc.StatusCode[error.code], text)
     raise AssertionError("abort always raises")
