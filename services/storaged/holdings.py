@@ -138,7 +138,9 @@ class Holdings:
                 for folder, keep in ((self._folders.builds(space_id), wanted), (self._folders.space(space_id) / "checkpoints", needed)):
                     if folder.is_dir():
                         for child in folder.iterdir():
-                            if not child.name.isdigit() or int(child.name) not in keep:
+                            # A checkpoint under way is called <job>.making until it is whole.
+                            job = child.name.removesuffix(".making")
+                            if not job.isdigit() or int(job) not in keep:
                                 shutil.rmtree(child, ignore_errors=True)
 
     def space(self, space_id: int) -> WantedSpace:
