@@ -210,10 +210,12 @@ def _read_meta(source: Reader) -> list[tuple[int, int]]:
     """The node types that each edge type joins."""
     source.expect(META_MAGIC, "a meta graph")
     csr = _read_csr(source)
-    order, dst = csr.data.array(), csr.indices.array()
-    src = np.repeat(np.arange(csr.rows), np.diff(csr.indptr.array()))
-    if not len(src) == len(dst) == len(order) or not np.array_equal(np.sort(order), np.arange(len(order))):
+    indptr, dst, order = (np.asarray(column.array()) for column in (csr.indptr, csr.indices, csr.data))
+    sound = all(each.ndim == 1 and each.dtype == np.int64 for each in (indptr, dst, order)) and len(indptr) == csr.rows + 1 and len(dst) == len(order)
+    degrees = np.diff(indptr) if sound else np.zeros(0, np.int64)
+    if not sound or (degrees < 0).any() or indptr[0] != 0 or indptr[-1] != len(dst) or not np.array_equal(np.sort(order), np.arange(len(order))):
         raise source.corrupt("a meta graph whose edges are not 0, 1, ...")
+    src = np.repeat(np.arange(csr.rows), degrees)
     ends = np.empty((len(order), 2), np.int64)
     ends[order, 0], ends[order, 1] = src, dst
     return [(int(a), int(b)) for a, b in ends]

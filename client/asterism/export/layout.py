@@ -62,7 +62,8 @@ class Ranges:
     def types(self, ids: Ids) -> NDArray[np.int32]:
         """int32[n]: the type of each global id."""
         ends = self.starts[:, 1:].reshape(-1)
-        return (np.searchsorted(ends, ids, side="right") % (self.starts.shape[1] - 1)).astype(np.int32)
+        found: NDArray[np.int32] = (np.searchsorted(ends, ids, side="right") % (self.starts.shape[1] - 1)).astype(np.int32)
+        return found
 
     def spans(self, kind: int) -> list[list[int]]:
         """``[start, end]`` of a type in each part, as the configuration lists them."""

@@ -125,8 +125,7 @@ def _by_pymetis(graph: Adjacency, parts: int, constraints: NDArray[np.int64], se
 
     found = pymetis.part_graph(
         parts,
-        xadj=graph.indptr,
-        adjncy=graph.neighbors,
+        pymetis.CSRAdjacency(graph.indptr, graph.neighbors),
         vweights=constraints.sum(axis=1),
         eweights=graph.weights,
         recursive=False,

@@ -1,0 +1,101 @@
+"""The numbering of nodes, and the plan of types and columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from asterism.export.layout import NodeTable, Ranges
+from asterism.export.plan import checked_name, plan
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.schema import Schema
+
+COUNTS = np.array([[2, 0, 1], [0, 0, 0], [1, 3, 0], [0, 1, 0]])
+
+
+def test_ranges_tile_the_ids_by_part_and_type() -> None:
+    ranges = Ranges.of(COUNTS)
+    assert ranges.total == 8
+    assert [ranges.part(p) for p in range(4)] == [(0, 3), (3, 3), (3, 7), (7, 8)]
+    assert [ranges.spans(t) for t in range(3)] == [
+        [[0, 2], [3, 3], [3, 4], [7, 7]],
+        [[2, 2], [3, 3], [4, 7], [7, 8]],
+        [[2, 3], [3, 3], [7, 7], [8, 8]],
+    ]
+    np.testing.assert_array_equal(ranges.counts, COUNTS)
+
+
+def test_owner_and_type_of_an_id_skip_empty_ranges() -> None:
+    ranges = Ranges.of(COUNTS)
+    assert ranges.owners(np.arange(8)).tolist() == [0, 0, 0, 2, 2, 2, 2, 3]
+    assert ranges.types(np.arange(8)).tolist() == [0, 0, 2, 0, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [np.arange(6), np.array([0, 1, 3, 4, 7]), np.array([5, 90, 1 << 40, (1 << 62) + 1]), np.array([], np.int64)],
+    ids=["dense", "holes", "sparse", "none"],
+)
+def test_a_table_finds_its_ids_and_no_others(ids: np.ndarray) -> None:
+    table = NodeTable(ids.astype(np.int64))
+    np.testing.assert_array_equal(table.rank(ids.astype(np.int64)), np.arange(len(ids)))
+    strangers = np.setdiff1d(np.array([-1, 2, 6, 8, 91, 1 << 41, (1 << 63) - 1]), ids)
+    assert table.rank(strangers).tolist() == [-1] * len(strangers)
+
+
+def test_nodes_are_numbered_by_part_and_then_by_id() -> None:
+    table = NodeTable(np.array([3, 10, 11, 40, 95]))
+    owners = np.array([1, 0, 1, 0, 0], np.int32)
+    ranges = Ranges.of(np.array([[3], [2]]))
+    assert [ids.tolist() for ids in table.settle(owners, ranges, 0)] == [[10, 40, 95], [3, 11]]
+    assert table.gid(np.array([3, 10, 11, 40, 95, 4])).tolist() == [3, 0, 4, 1, 2, -1]
+
+
+def schema(**node_features: object) -> Schema:
+    return Schema.from_dict(
+        {
+            "nodes": {"paper": {"weighted": True, "features": node_features}, "author": {}},
+            "edges": {"paper:cites:paper": {}, "author:writes:paper": {"weighted": True}},
+        }
+    )
+
+
+def test_types_are_in_the_order_of_their_names_as_dgl_sorts_them() -> None:
+    made = plan(schema(), homogeneous=False, weight="w")
+    assert [(kind.label, kind.type_id) for kind in made.nodes] == [("author", 1), ("paper", 0)]
+    assert [(kind.label, kind.type_id, kind.src, kind.dst) for kind in made.edges] == [
+        ("author:writes:paper", 1, 0, 1),
+        ("paper:cites:paper", 0, 1, 1),
+    ]
+    assert [column.name for column in made.nodes[1].columns] == ["w"]
+    assert made.typed
+
+
+def test_columns_that_dgl_has_no_tensor_for_are_left_out_or_widened_and_said() -> None:
+    made = plan(schema(a="bool", b="uint16", c={"kind": "ragged", "dtype": "int64"}, d="bytes", e="uint64"), homogeneous=False, weight=None)
+    columns = {column.name: str(column.dtype) for column in made.nodes[1].columns}
+    assert columns == {"a": "uint8", "b": "int32", "e": "int64"}
+    assert len(made.warnings) == 4
+    assert all(any(repr(name) in warning for warning in made.warnings) for name in "bcde")
+
+
+def test_a_graph_with_types_can_not_go_without_their_names() -> None:
+    with pytest.raises(InvalidRequest, match="2 node types"):
+        plan(schema(), homogeneous=True, weight=None)
+
+
+def test_a_graph_without_types_has_dgls_names() -> None:
+    made = plan(Schema.from_dict({"nodes": {"user": {}}, "edges": {"user:knows:user": {}}}), homogeneous=True, weight=None)
+    assert (made.nodes[0].label, made.edges[0].label, made.edges[0].name) == ("_N", "_N:_E:_N", "user:knows:user")
+    assert not made.typed
+
+
+def test_weights_do_not_overwrite_a_feature() -> None:
+    with pytest.raises(InvalidRequest, match="'w'"):
+        plan(schema(w="float32"), homogeneous=False, weight="w")
+
+
+@pytest.mark.parametrize("name", ["a/b", "a:b", "", " ", "..", "a\n"])
+def test_names_that_dgl_takes_apart_are_refused(name: str) -> None:
+    with pytest.raises(InvalidRequest):
+        checked_name("weight", name)
