@@ -61,7 +61,7 @@ def load(client: Client, source: Path) -> None:
     chapter(2, "Loading", "Chunk by chunk in bounded memory. A chunk that is acknowledged is on disk; a load that is cut off resumes.")
     client.create_space(SPACE, ingest.schema_of(source))
     with OUTPUT.progress() as tell:
-        report = ingest.load(client, SPACE, source, progress=lambda p: tell(f"load {p.phase}", p.rows_done, p.rows_total))
+        report = ingest.load(client, SPACE, source, progress=lambda p: tell("load shop", p.rows_done, p.rows_total, phase=p.phase))
     rows = report.nodes + report.edges
     CONSOLE.print(f"{report.nodes:,} nodes and {report.edges:,} edges in {report.seconds:.1f} s: {rows / report.seconds:,.0f} rows a second")
 
@@ -133,13 +133,15 @@ def check(graph: Graph) -> float:
 
 def give(graph: Graph, out: Path) -> None:
     chapter(6, "Exporting", "Two partitions that DGL's distributed training loads, written without DGL.")
-    started = time.perf_counter()
     with OUTPUT.progress() as tell:
-        export.dgl(graph, out, parts=2, progress=lambda phase, done, total: tell(f"export {phase}", done, total))
-    files = sorted(path for path in out.rglob("*") if path.is_file())
-    rows = [(str(path.relative_to(out)), f"{path.stat().st_size / 1e6:,.2f} MB") for path in files]
-    CONSOLE.print(table("", (f"in {out}", "size"), rows))
-    CONSOLE.print(f"in {time.perf_counter() - started:.1f} s; `dgl.distributed.load_partition` reads them")
+        report = export.dgl(graph, out, parts=2, progress=lambda phase, done, total: tell(f"export {phase}", done, total))
+    sizes = [sum(path.stat().st_size for path in (out / f"part{part.part}").iterdir()) / 1e6 for part in report.parts]
+    rows = [
+        (f"part{p.part}", f"{sum(p.nodes.values()):,}", f"{sum(p.edges.values()):,}", f"{p.halo_nodes:,}", f"{size:.1f} MB")
+        for p, size in zip(report.parts, sizes, strict=True)
+    ]
+    CONSOLE.print(table("", (f"in {out}", "its nodes", "its edges", "neighbors of its nodes", "size"), rows))
+    CONSOLE.print(f"in {report.seconds:.1f} s; dgl.distributed.load_partition({str(report.config)!r}, 0) reads the first")
 
 
 def summary(client: Client, seconds: float, off: float) -> None:
@@ -152,9 +154,10 @@ def summary(client: Client, seconds: float, off: float) -> None:
     grid.add_row("draws against weights", f"{off:+.1f} sigma", "within 5 is right" if abs(off) < 5 else "[red]WRONG[/red]")
     CONSOLE.print(Panel(grid, title=f"all of it in {seconds:.0f} s", expand=False))
     CONSOLE.print(
-        "Go on:  asterism --path demo-data/graph space describe shop\n"
-        "        asterism --path demo-data/graph sample neighbors shop 1 2 3 --type buys -n 5\n"
-        "        asterism serve demo-data/graph      then, from anywhere: asterism status"
+        "Go on, with what was just made:\n"
+        "  asterism --path demo-data/graph space describe shop\n"
+        "  asterism --path demo-data/graph sample neighbors shop 1 2 3 --type buys\n"
+        "  asterism serve demo-data/graph"
     )
 
 

@@ -32,7 +32,7 @@ def wait_for(output: Output, client: Client, job_id: int, within_s: float) -> Jo
 
         def show(job: Job) -> None:
             phases = sorted({task.phase for task in job.tasks if task.phase and task.state == "RUNNING"})
-            tell(f"{job.kind} {job.space} {' '.join(phases)}".rstrip(), job.rows_done, job.rows_total or None)
+            tell(f"{job.kind} {job.space}", job.rows_done, job.rows_total or None, phase=" ".join(phases))
 
         return client.wait(job_id, timeout_s=within_s, on_progress=show)
 

@@ -82,7 +82,7 @@ def load(
         with session.output.progress() as tell:
 
             def show(progress: Progress) -> None:
-                tell(f"load {progress.phase}", progress.rows_done, progress.rows_total)
+                tell(f"load {space}", progress.rows_done, progress.rows_total, phase=progress.phase)
 
             report = ingest.load(
                 client,

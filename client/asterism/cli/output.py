@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -12,13 +13,47 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.progress import Progress, TaskID
 
 
 class Progressed(Protocol):
-    """Whoever is told how far a phase has come."""
+    """Whoever is told how far something is."""
 
-    def __call__(self, phase: str, done: int, total: int | None) -> None:
-        """`done` of `total` rows of `phase`; None where the total is not known."""
+    def __call__(self, what: str, done: int, total: int | None, *, phase: str = "") -> None:
+        """`done` of `total` rows of `what`, which is in this phase; None where the total is not known."""
+
+
+class _Bars:
+    """A bar for each thing that is under way; its rate is that of its phase."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._bars: dict[str, TaskID] = {}
+        self._phases: dict[str, tuple[str, int, float]] = {}
+        """What is under way -> its phase, the rows that were done when that began, and the moment."""
+        self._done: dict[str, int] = {}
+        self._told = time.monotonic()
+
+    def tell(self, what: str, done: int, total: int | None, *, phase: str = "") -> None:
+        if what not in self._bars:
+            self._bars[what] = self._progress.add_task(what, total=None, rows="", rate="", left="")
+        known, base, since = self._phases.get(what, (phase, 0, self._told))
+        if known != phase or done < base:
+            base, since = min(done, self._done.get(what, 0)), self._told
+        self._done[what] = done
+        self._phases[what] = (phase, base, since)
+        self._told = time.monotonic()
+        seconds = self._told - since
+        rate = (done - base) / seconds if seconds > 0.02 else 0.0
+        self._progress.update(
+            self._bars[what],
+            description=f"{what} {phase}".rstrip(),
+            completed=done,
+            total=total or None,
+            rows=f"{done:,}/{total:,}" if total else f"{done:,}" if done else "",
+            rate=f"{rate:,.0f} rows/s" if rate else "",
+            left=f"{(total - done) / rate:,.0f} s left" if rate and total and total > done else "",
+        )
 
 
 def plain(value: Any) -> Any:
@@ -64,34 +99,18 @@ class Output:
 
     @contextmanager
     def progress(self) -> Iterator[Progressed]:
-        """A bar per phase with rows a second and the time that is left, while the block runs."""
+        """Bars with rows, rows a second and the time that is left, while the block runs."""
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, TextColumn
 
         console = Console(stderr=True, highlight=False)
         columns = (
             TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            TextColumn("{task.fields[rows]}", justify="right"),
-            TextColumn("{task.fields[rate]}", justify="right"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            BarColumn(bar_width=16),
+            *(TextColumn(f"{{task.fields[{name}]}}", justify="right") for name in ("rows", "rate", "left")),
         )
-        with Progress(*columns, console=console, disable=self.as_json and not console.is_terminal) as bars:
-            phases: dict[str, Any] = {}
-
-            def tell(phase: str, done: int, total: int | None) -> None:
-                if phase not in phases:
-                    for earlier in phases.values():
-                        bars.stop_task(earlier)
-                    phases[phase] = bars.add_task(phase, total=total or None, rows="", rate="")
-                task = bars.tasks[bars.task_ids.index(phases[phase])]
-                rate = done / task.elapsed if task.elapsed else 0.0
-                rows = f"{done:,} of {total:,} rows" if total else f"{done:,} rows"
-                bars.update(phases[phase], completed=done, total=total or None, rows=rows, rate=f"{rate:,.0f} rows/s")
-
-            yield tell
+        with Progress(*columns, console=console, disable=self.as_json and not console.is_terminal) as progress:
+            yield _Bars(progress).tell
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> RenderableType:
