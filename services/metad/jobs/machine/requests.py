@@ -1,0 +1,86 @@
+"""What people ask for: submit, stop, recover, and the drop of a space."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from asterism_proto.errors import Conflict, InvalidRequest, NotReady
+from metad.ids import JobId, SpaceId, TaskId
+from metad.jobs import model
+from metad.jobs.machine.settling import ended
+from metad.jobs.machine.turn import Turn, find
+from metad.jobs.model import Job, State, Task
+
+KINDS = ("build",)
+
+
+def submit(turn: Turn, event: model.Submit) -> None:
+    """Make a job, or point to the identical one in flight."""
+    if event.kind not in KINDS:
+        raise InvalidRequest(f"job kind {event.kind!r}: expected {' or '.join(KINDS)}")
+    if event.cut == 0:
+        raise NotReady(f"space {event.space!r} has no committed load: there is nothing to build yet; load something first")
+    for job in turn.jobs.values():
+        same = (job.space_id, job.kind, job.cut) == (event.space_id, event.kind, event.cut)
+        if same and not job.state.ended and job.ending is None:
+            turn.commands.append(model.Answer(job_id=job.job_id))
+            return
+    tasks = tuple(Task(task_id=TaskId(turn.next_task + i), host=share.host, parts=share.parts) for i, share in enumerate(event.shares))
+    job = Job(
+        job_id=JobId(turn.next_job),
+        space_id=event.space_id,
+        space=event.space,
+        kind=event.kind,
+        cut=event.cut,
+        paired=event.paired,
+        tasks=tasks,
+        submitted_ms=event.now_ms,
+    )
+    turn.next_job += 1
+    turn.next_task += len(tasks)
+    turn.put(job)
+    turn.commands.append(model.Answer(job_id=job.job_id))
+
+
+def stop(turn: Turn, job_id: JobId) -> None:
+    """Order a job's end; it is STOPPED once no host works on it any more."""
+    job = find(turn.before, job_id)
+    if job.state is State.STOPPED or job.ending is not None:
+        return
+    if job.state.ended:
+        raise Conflict(f"job {job_id} is {job.state.name} already: there is nothing to stop")
+    if job.state is State.QUEUE:
+        turn.put(ended(turn, job, State.STOPPED, "stopped on request"))
+    else:
+        turn.put(replace(job, ending=State.STOPPED, cause="stopped on request"))
+
+
+def recover(turn: Turn, job_id: JobId) -> None:
+    """Put a failed or stopped job in the queue again, with the same input."""
+    job = find(turn.before, job_id)
+    if job.state not in (State.FAILED, State.STOPPED):
+        raise Conflict(f"job {job_id} is {job.state.name}: only FAILED and STOPPED jobs can be recovered")
+    current = turn.published.get(job.space_id)
+    if current is not None and current.cut > job.cut:
+        raise Conflict(f"job {job_id} builds commit {job.cut}, but version {current.version} shows commit {current.cut} already; submit a new job")
+    for other in turn.jobs.values():
+        if other.space_id == job.space_id and other.kind == job.kind and not other.state.ended and other.ending is None and other.cut >= job.cut:
+            raise Conflict(f"job {other.job_id} is {other.state.name} and builds commit {other.cut}: recovering job {job_id} would add nothing")
+    turn.put(replace(job, state=State.QUEUE, cause="", finished_ms=0, tasks=tuple(_anew(task) for task in job.tasks)))
+
+
+def _anew(task: Task) -> Task:
+    """A task of a recovered job, whatever became of it.
+
+    Finished ones too: while the job was over nobody ordered their output to be held, so it may be gone. A host that still holds it says so at once.
+    """
+    return replace(task, state=State.QUEUE, failures=0, losses=0, retry_at_ms=0, phase="", rows_done=0, finished_ms=0, result=None)
+
+
+def space_dropped(turn: Turn, space_id: SpaceId) -> None:
+    """Stop the jobs of a space that is gone."""
+    turn.published = {key: value for key, value in turn.published.items() if key != space_id}
+    for job in list(turn.jobs.values()):
+        if job.space_id == space_id and not job.state.ended:
+            # Nobody's word is waited for: ids of spaces never come back, so nothing that still runs can do harm.
+            turn.put(ended(turn, job, State.STOPPED, f"space {job.space!r} was dropped"))

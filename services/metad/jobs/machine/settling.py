@@ -1,0 +1,108 @@
+"""What follows from the facts: the next attempts, publications, ends, the next job of a space; and what time alone does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from metad.jobs import model
+from metad.jobs.machine.turn import Turn
+from metad.jobs.model import Job, State, Task
+from metad.totals import Result, disagreement
+
+
+def settle(turn: Turn) -> None:
+    """Move every job as far as the facts allow."""
+    for job in list(turn.jobs.values()):
+        if job.state is State.RUNNING:
+            _advance(turn, job)
+    _start_next(turn)
+
+
+def _advance(turn: Turn, job: Job) -> None:
+    """Move a running job as far as it goes: its end, its publication, the next attempts."""
+    if job.ending is not None:
+        if all(_let_go(turn, task) for task in job.tasks):
+            turn.put(ended(turn, job, job.ending, job.cause))
+    elif all(task.state is State.FINISHED for task in job.tasks):
+        _publish(turn, job)
+    else:
+        _order(turn, job)
+
+
+def _let_go(turn: Turn, task: Task) -> bool:
+    """Whether nobody works on the task: never ordered, its host gave its word, or its host's lease is over."""
+    return task.state is not State.RUNNING or not turn.online(task.host)
+
+
+def _order(turn: Turn, job: Job) -> None:
+    for task in job.tasks:
+        if task.state is State.QUEUE and task.retry_at_ms <= turn.now_ms and turn.online(task.host):
+            attempt = replace(
+                task,
+                state=State.RUNNING,
+                attempt=task.attempt + 1,
+                incarnation=turn.hosts[task.host].incarnation,
+                phase="ordered",
+                rows_done=0,
+                started_ms=turn.now_ms,
+            )
+            job = turn.put_task(job, attempt)
+
+
+def _publish(turn: Turn, job: Job) -> None:
+    results = [task.result for task in job.tasks if task.result is not None]
+    result = Result(
+        totals=tuple(sorted((t for r in results for t in r.totals), key=lambda t: (t.element.value, t.type_id, t.part, t.weight_name))),
+        images=tuple(sorted((i for r in results for i in r.images), key=lambda i: i.part)),
+    )
+    wrong = disagreement(result.totals, job.paired) if job.paired else ""
+    if wrong:
+        turn.put(ended(turn, job, State.FAILED, f"not published: {wrong}"))
+        return
+    current = turn.published.get(job.space_id)
+    version = current.version + 1 if current else 1
+    tasks = tuple(replace(task, result=None) for task in job.tasks)
+    job = replace(ended(turn, job, State.FINISHED, ""), version=version, tasks=tasks)
+    turn.put(job)
+    turn.published = {**turn.published, job.space_id: model.Published(version=version, cut=job.cut)}
+    turn.commands.append(model.Publish(job=job, result=result))
+
+
+def _start_next(turn: Turn) -> None:
+    """Let the oldest waiting job of each idle space run."""
+    busy = {job.space_id for job in turn.jobs.values() if job.state is State.RUNNING}
+    waiting = [job for job in turn.jobs.values() if job.state is State.QUEUE]
+    for job in sorted(waiting, key=lambda job: (job.cut, job.job_id)):
+        if job.space_id not in busy:
+            busy.add(job.space_id)
+            job = replace(job, state=State.RUNNING, started_ms=turn.now_ms)
+            turn.put(job)
+            _order(turn, job)
+
+
+def ended(turn: Turn, job: Job, state: State, cause: str) -> Job:
+    """``job`` at its end; what was still waiting or running is stopped with it."""
+    tasks = tuple(replace(task, state=State.STOPPED, finished_ms=turn.now_ms) if not task.state.ended else task for task in job.tasks)
+    return replace(job, state=state, ending=None, cause=cause, finished_ms=turn.now_ms, tasks=tasks)
+
+
+def tick(turn: Turn) -> None:
+    """Forget old jobs, and give up those that waited too long for a host."""
+    for job in list(turn.jobs.values()):
+        if job.state.ended and turn.now_ms - job.finished_ms >= turn.rules.keep_jobs_ms:
+            turn.forget(job.job_id)
+        elif job.state is State.RUNNING and job.ending is None:
+            for task in job.tasks:
+                away = _away_ms(turn, job, task)
+                if away >= turn.rules.away_limit_ms:
+                    cause = f"host {task.host} of parts {list(task.parts)} is away for {away // 1000} s; bring it back and recover the job"
+                    turn.put(replace(job, ending=State.FAILED, cause=cause))
+                    break
+
+
+def _away_ms(turn: Turn, job: Job, task: Task) -> int:
+    """How long an unfinished task has been waiting for its host."""
+    if task.state is State.FINISHED or turn.online(task.host):
+        return 0
+    fact = turn.hosts.get(task.host)
+    return turn.now_ms - max(job.started_ms, fact.since_ms if fact else 0)

@@ -1,0 +1,102 @@
+"""A job machine that is told stories: short events in, its state and last commands out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from metad.ids import HostId, JobId, SpaceId, TaskId
+from metad.jobs import machine, model
+from metad.jobs.model import Command, Job, Jobs, Rules, State, Task
+from metad.totals import Element, PartImage, Result, Total
+
+A, B = HostId("host-a"), HostId("host-b")
+EDGE = "n:to:n"
+
+
+def result(parts: Sequence[int], *, count_in: int = 5, mix_in: int = 77) -> Result:
+    """What a build of ``parts`` reports, with five edges in each part."""
+    totals = [
+        Total(part=p, element=Element.EDGE, type_id=0, count=5, positive=5, weight=5.0, mix_out=77, mix_in=mix_in, count_in=count_in) for p in parts
+    ]
+    return Result(totals=tuple(totals), images=tuple(PartImage(part=p, digest=f"digest-{p}") for p in parts))
+
+
+class Story:
+    """A machine, its clock, and two hosts that are there from the start."""
+
+    def __init__(self, rules: Rules | None = None, hosts: Sequence[HostId] = (A, B)) -> None:
+        self.state = Jobs(rules=rules or Rules())
+        self.now_ms = 1_000_000
+        self.commands: list[Command] = []
+        for host in hosts:
+            self.seen(host)
+
+    def feed(self, event: model.Event) -> list[Command]:
+        """Let the machine decide."""
+        self.state, self.commands = machine.handle(self.state, event)
+        return self.commands
+
+    def submit(self, *, cut: int = 1, space: int = 1, paired: Sequence[str] = (EDGE,), kind: str = "build", hosts: Sequence[HostId] = (A, B)) -> Job:
+        """Ask for a build whose part i is at ``hosts[i]``."""
+        shares = tuple(model.Share(host=host, parts=(i,)) for i, host in enumerate(hosts))
+        self.feed(
+            model.Submit(now_ms=self.now_ms, space_id=SpaceId(space), space=f"space-{space}", kind=kind, cut=cut, shares=shares, paired=tuple(paired))
+        )
+        return self.job(next(command.job_id for command in self.commands if isinstance(command, model.Answer)))
+
+    def seen(self, host: HostId, incarnation: int = 1) -> None:
+        """The host came, came back or restarted."""
+        self.feed(model.HostSeen(now_ms=self.now_ms, host=host, incarnation=incarnation))
+
+    def lost(self, host: HostId) -> None:
+        """The host's lease is over."""
+        self.feed(model.HostLost(now_ms=self.now_ms, host=host))
+
+    def beat(self, host: HostId, *reports: model.Report, incarnation: int = 1) -> None:
+        """The host's whole word on its tasks."""
+        self.feed(model.Reported(now_ms=self.now_ms, host=host, incarnation=incarnation, reports=reports))
+
+    def passes(self, seconds: float) -> None:
+        """Time goes by, and the driver looks at the clock."""
+        self.now_ms += int(seconds * 1000)
+        self.feed(model.Tick(now_ms=self.now_ms))
+
+    def stop(self, job: Job) -> None:
+        """Ask for the job's end."""
+        self.feed(model.Stop(now_ms=self.now_ms, job_id=job.job_id))
+
+    def recover(self, job: Job) -> None:
+        """Ask to go on with it."""
+        self.feed(model.Recover(now_ms=self.now_ms, job_id=job.job_id))
+
+    def drop(self, space: int = 1) -> None:
+        """The space is gone."""
+        self.feed(model.SpaceDropped(now_ms=self.now_ms, space_id=SpaceId(space)))
+
+    def job(self, job_id: int) -> Job:
+        """The job as it is."""
+        return self.state.jobs[JobId(job_id)]
+
+    def task(self, job: Job, host: HostId) -> Task:
+        """The job's share on a host, as it is."""
+        return next(task for task in self.job(job.job_id).tasks if task.host == host)
+
+    def ordered(self, host: HostId) -> list[tuple[TaskId, int]]:
+        """(task, attempt) that the host is told to work on."""
+        return [(task.task_id, task.attempt) for _, task in machine.orders(self.state, host)]
+
+    def says(self, job: Job, host: HostId, state: State, *, attempt: int = 0, **more: object) -> model.Report:
+        """The host's word on its share of the job, by default on the current attempt."""
+        task = self.task(job, host)
+        if state is State.FINISHED:
+            more.setdefault("result", result(task.parts))
+        return model.Report(task_id=task.task_id, attempt=attempt or task.attempt, state=state, **more)  # type: ignore[arg-type]
+
+    def finishes(self, job: Job, *hosts: HostId) -> None:
+        """The hosts report their shares finished, one after the other."""
+        for host in hosts or tuple(task.host for task in job.tasks):
+            self.beat(host, self.says(job, host, State.FINISHED), incarnation=self.state.hosts[host].incarnation)
+
+    def told(self, kind: type[Command]) -> list[Command]:
+        """The commands of the last event that are of one kind."""
+        return [command for command in self.commands if isinstance(command, kind)]
