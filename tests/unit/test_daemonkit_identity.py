@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from asterism_proto.errors import Conflict, Corrupt
+from daemonkit.identity import NAME, open_folder
+
+
+def test_a_folder_keeps_its_uuid_and_counts_its_starts(tmp_path: Path) -> None:
+    first = open_folder(tmp_path / "new" / "folder", "storaged")
+    first.release()
+    second = open_folder(tmp_path / "new" / "folder", "storaged")
+    second.release()
+    assert first.uuid == second.uuid
+    assert (first.incarnation, second.incarnation) == (1, 2)
+
+
+def test_a_second_process_on_the_folder_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
+    identity = open_folder(tmp_path, "metad")
+    script = "import sys, pathlib; from daemonkit.identity import open_folder; open_folder(pathlib.Path(sys.argv[1]), 'metad')"
+    child = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False)
+    identity.release()
+    assert "Conflict" in child.stderr
+    assert str(tmp_path) in child.stderr
+    again = open_folder(tmp_path, "metad")
+    assert again.incarnation == identity.incarnation + 1
+    again.release()
+
+
+def test_a_folder_of_another_role_is_refused(tmp_path: Path) -> None:
+    open_folder(tmp_path, "metad").release()
+    with pytest.raises(Conflict, match="belongs to a metad, not to a storaged"):
+        open_folder(tmp_path, "storaged")
+    open_folder(tmp_path, "metad").release()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"uuid": "x"}'])
+def test_a_torn_identity_is_corrupt_and_the_folder_stays_free(tmp_path: Path, content: bytes) -> None:
+    open_folder(tmp_path, "metad").release()
+    whole = (tmp_path / NAME).read_bytes()
+    (tmp_path / NAME).write_bytes(content)
+    with pytest.raises(Corrupt, match=NAME):
+        open_folder(tmp_path, "metad")
+    (tmp_path / NAME).write_bytes(whole)
+    open_folder(tmp_path, "metad").release()

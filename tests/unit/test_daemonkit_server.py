@@ -1,0 +1,154 @@
+"""The gRPC door over real sockets, with a small service behind it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import grpc
+import numpy as np
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from asterism_proto import errors
+from asterism_proto.arrays import Frame
+from asterism_proto.methods import CATALOG, GRAPH
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import graphd_pb2 as graph
+from asterism_proto.v1 import metad_pb2 as meta
+from daemonkit.calls import Call, Handler, LocalTransport
+from daemonkit.channels import RemoteTransport
+from daemonkit.metrics import Metrics
+from daemonkit.server import GrpcServer
+
+CATALOG_SERVICE, GRAPH_SERVICE = "asterism.v1.Catalog", "asterism.v1.Graph"
+Serve = Callable[..., RemoteTransport]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts a server that answers every method of Catalog and Graph with one handler; gives a transport to it."""
+    held: list[Any] = []
+
+    def start(handler: Handler, **options: Any) -> RemoteTransport:
+        services = {
+            CATALOG_SERVICE: (CATALOG, {m.path: handler for m in CATALOG.values()}),
+            GRAPH_SERVICE: (GRAPH, {m.path: handler for m in GRAPH.values()}),
+        }
+        server = GrpcServer(address="127.0.0.1:0", services=services, **options)
+        transport = RemoteTransport(f"127.0.0.1:{server.start()}")
+        server.set_serving(True)
+        held.append((server, transport))
+        return transport
+
+    yield start
+    for server, transport in held:
+        transport.close()
+        server.stop(0)
+
+
+def test_a_frame_comes_back_as_the_handler_gave_it_remotely_and_locally(serve: Serve) -> None:
+    reply = Frame(graph.SampleNodesReply(version=7), {"ids": np.arange(-1, 5000), "types": np.zeros(3, np.int32)})
+    handler: Handler = lambda request, call: reply  # noqa: E731 - a handler is a function of two
+    method = GRAPH["sample_nodes"]
+    request = Frame(graph.SampleNodesRequest(space="s"))
+    for transport in (serve(handler), LocalTransport({method.path: handler})):
+        found = cast(Frame, transport.call(method, request, 5))
+        assert found.head == reply.head
+        assert {name: array.tolist() for name, array in found.arrays.items()} == {name: array.tolist() for name, array in reply.arrays.items()}
+        assert cast(Frame, transport.start(method, request, 5).result()).head == reply.head
+
+
+@pytest.mark.parametrize("kind", errors.ALL)
+def test_every_error_arrives_as_itself_with_its_message(serve: Serve, kind: type[errors.AsterismError]) -> None:
+    def handler(request: object, call: Call) -> pb.Empty:
+        raise kind(f"the value 7 of {kind.__name__} is wrong")
+
+    with pytest.raises(kind) as caught:
+        serve(handler).call(CATALOG["list_spaces"], pb.Empty(), 5)
+    assert type(caught.value) is kind
+    assert caught.value.message == f"the value 7 of {kind.__name__} is wrong"
+
+
+def test_a_crash_is_internal_with_an_id_and_without_its_story(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    def handler(request: object, call: Call) -> pb.Empty:
+        raise KeyError("a secret")
+
+    with pytest.raises(errors.Internal) as caught:
+        serve(handler).call(CATALOG["list_spaces"], pb.Empty(), 5)
+    assert "secret" not in caught.value.message
+    (record,) = [record for record in caplog.records if record.getMessage() == "call_crashed"]
+    assert vars(record)["error_id"] in caught.value.message
+
+
+def test_the_callers_time_reaches_the_handler(serve: Serve) -> None:
+    seen: list[float] = []
+
+    def handler(request: object, call: Call) -> pb.Empty:
+        seen.append(call.remaining())
+        return pb.Empty()
+
+    serve(handler).call(CATALOG["drop_space"], meta.DropSpaceRequest(), 3)
+    assert 1 < seen[0] < 3.5
+
+
+def test_a_call_that_takes_too_long_ends_with_deadline(serve: Serve) -> None:
+    released = threading.Event()
+
+    def handler(request: object, call: Call) -> pb.Empty:
+        released.wait(10)
+        return pb.Empty()
+
+    begun = time.monotonic()
+    with pytest.raises(errors.Deadline):
+        serve(handler).call(CATALOG["drop_space"], meta.DropSpaceRequest(), 0.3)
+    assert time.monotonic() - begun < 5
+    released.set()
+
+
+def test_one_call_more_than_may_wait_is_busy(serve: Serve) -> None:
+    released, entered = threading.Event(), threading.Semaphore(0)
+
+    def handler(request: object, call: Call) -> pb.Empty:
+        entered.release()
+        released.wait(10)
+        return pb.Empty()
+
+    transport = serve(handler, workers=4, queue=-2)
+    ask = lambda: transport.call(CATALOG["drop_space"], meta.DropSpaceRequest(), 10)  # noqa: E731 - said thrice
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(ask) for _ in range(2)]
+        assert all(entered.acquire(timeout=10) for _ in range(2))
+        with pytest.raises(errors.Busy, match="again in 100 ms"):
+            ask()
+        released.set()
+        assert [call.result() for call in waiting] == [pb.Empty()] * 2
+    assert ask() == pb.Empty()
+
+
+def test_nobody_at_the_address_is_unavailable_and_names_it() -> None:
+    transport = RemoteTransport("127.0.0.1:1")
+    with pytest.raises(errors.Unavailable, match=r"127\.0\.0\.1:1"):
+        transport.call(CATALOG["list_spaces"], pb.Empty(), 2)
+    transport.close()
+
+
+def test_health_says_what_the_daemon_says(serve: Serve) -> None:
+    transport = serve(lambda request, call: pb.Empty())
+    with grpc.insecure_channel(transport.address) as channel:
+        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=GRAPH_SERVICE), timeout=5)
+    assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_calls_are_counted_by_method_and_code(serve: Serve) -> None:
+    metrics = Metrics("testd")
+
+    def handler(request: object, call: Call) -> pb.Empty:
+        raise errors.NotFound("no such space")
+
+    with pytest.raises(errors.NotFound):
+        serve(handler, metrics=metrics).call(CATALOG["drop_space"], meta.DropSpaceRequest(), 5)
+    assert b'asterism_calls_total{code="NOT_FOUND",daemon="testd",method="DropSpace"} 1.0' in metrics.text()
