@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import InvalidRequest, NotFound, Stale
 from asterism_proto.v1 import graphd_pb2 as wire
-from asterism_proto.v1 import storaged_pb2 as store
 from daemonkit.calls import Call
 from graphd import read, rows, sample, write
 from graphd.fanout import Fanout
@@ -23,8 +25,8 @@ from graphd.write import Writing
 
 T = TypeVar("T")
 
-_CATCH_UP_S = 2.0
-"""How long a storaged may take to serve what metad has published, and this graphd to hear of it."""
+_CATCH_UP_S = 5.0
+"""How long a storaged may take to hold what metad has told of (spaces, versions), and this graphd to hear of it."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.2
 
 
@@ -54,29 +56,26 @@ class GraphApi:
     def write(self, request: Frame, call: Call) -> Frame:
         """One chunk's rows of one type, durable at all parts that they touch."""
         head: Any = request.head
-        space = self._space(head.space, call)
-        count = rows.checked(space.schema, head.kind, head.type_id, request)
-        if head.base < 0:
-            raise InvalidRequest(f"base {head.base}: edge ids are 0 or more")
-        writing = self._writing(space, call, load_id=head.load_id, chunk=head.chunk)
-        sections: Sections = dict(request.arrays)
-        if count and head.kind == store.NODES:
-            write.nodes(writing, head.type_id, sections)
-        elif count and head.kind == store.OUT_EDGES:
-            write.edges(writing, head.type_id, head.base, sections)
-        elif count and head.kind == store.NODE_DELETES:
-            write.delete_nodes(writing, head.type_id, sections)
-        elif count:
-            write.delete_edges(writing, head.type_id, sections)
-        return Frame(wire.WriteReply(rows=count))
+
+        def run(space: Space) -> int:
+            count = rows.checked(space.schema, head.kind, head.type_id, request)
+            if head.base < 0:
+                raise InvalidRequest(f"base {head.base}: edge ids are 0 or more")
+            if count:
+                write.rows(self._writing(space, call, load_id=head.load_id, chunk=head.chunk), head.kind, head.type_id, head.base, request.arrays)
+            return count
+
+        return Frame(wire.WriteReply(rows=self._caught_up(head.space, call, run)))
 
     def find_nodes(self, request: Frame, call: Call) -> Frame:
         """Which ids of a type exist."""
         head: Any = request.head
-        space = self._space(head.space, call)
-        check_types("node", space.schema, [head.type_id])
-        writing = self._writing(space, call, load_id=head.load_id, chunk=0)
-        return Frame(wire.FindNodesReply(), {"exists": write.exists(writing, head.type_id, request.array("ids", "int64"))})
+
+        def run(space: Space) -> NDArray[np.uint8]:
+            check_types("node", space.schema, [head.type_id])
+            return write.exists(self._writing(space, call, load_id=head.load_id, chunk=0), head.type_id, request.array("ids", "int64"))
+
+        return Frame(wire.FindNodesReply(), {"exists": self._caught_up(head.space, call, run)})
 
     def _writing(self, space: Space, call: Call, *, load_id: int, chunk: int) -> Writing:
         committed = partial(self._committed, space, call)
@@ -185,22 +184,30 @@ class GraphApi:
         after that a pinned one is NotFound.
         """
         head: Any = request.head
+
+        def attempt(space: Space) -> tuple[T, int]:
+            version = self._version(space, head.version, call)
+            return run(Sampling(space=space, version=version, fanout=self._fanout, call=call)), version.version
+
+        try:
+            return self._caught_up(head.space, call, attempt, hopeless=lambda space: head.version not in (0, space.current))
+        except Stale as error:
+            if not head.version:
+                raise
+            raise NotFound(f"version {head.version} of space {head.space!r} is no longer held; use another, or the current one") from error
+
+    def _caught_up(self, name: str, call: Call, run: Callable[[Space], T], *, hopeless: Callable[[Space], bool] = lambda _: False) -> T:
+        """Run with the newest routes; again while a storaged says Stale, for it may not have heard the news yet."""
         until = time.monotonic() + min(_CATCH_UP_S, call.remaining())
         pause = _FIRST_PAUSE_S
         while True:
-            space = self._space(head.space, call)
-            version = self._version(space, head.version, call)
+            space = self._space(name, call)
             try:
-                return run(Sampling(space=space, version=version, fanout=self._fanout, call=call)), version.version
-            except Stale as error:
-                gone = head.version and head.version != space.current
-                if gone or time.monotonic() + pause >= until:
-                    if head.version:
-                        raise NotFound(
-                            f"version {head.version} of space {head.space!r} is no longer held; use another, or the current one"
-                        ) from error
+                return run(space)
+            except Stale:
+                if hopeless(space) or time.monotonic() + pause >= until:
                     raise
-            self._news.wait_for(lambda routes, before=space: _newer(routes, before), pause)  # type: ignore[misc]  # a lambda's default
+            self._news.wait_for(partial(_newer, before=space), pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     def _space(self, name: str, call: Call) -> Space:

@@ -52,6 +52,19 @@ class Blocks:
     sections: Sections
 
 
+def rows(writing: Writing, kind: int, type_id: int, base: int, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """One chunk's rows, checked before (`graphd.rows`), to all parts that they touch."""
+    sections: Sections = dict(arrays)
+    if kind == store.NODES:
+        nodes(writing, type_id, sections)
+    elif kind == store.OUT_EDGES:
+        edges(writing, type_id, base, sections)
+    elif kind == store.NODE_DELETES:
+        delete_nodes(writing, type_id, sections)
+    else:
+        delete_edges(writing, type_id, sections)
+
+
 def nodes(writing: Writing, type_id: int, sections: Sections) -> None:
     """Nodes, with weights and features, at the parts of their ids."""
     parts = writing.ids_part(sections["ids"])

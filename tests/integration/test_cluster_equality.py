@@ -1,0 +1,91 @@
+"""The same content, request and seed give the same bytes, on any number of hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.kit import cases
+from tests.kit.cluster import LocalCluster
+
+import asterism
+from asterism import Graph
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
+    with asterism.open(tmp_path_factory.mktemp("embedded")) as client:
+        yield cases.load(client, "cases")
+
+
+@pytest.fixture(scope="module")
+def expected(embedded: Graph) -> dict[str, str]:
+    return cases.answers(embedded)
+
+
+@pytest.mark.parametrize("storageds", [1, 2, 5])
+def test_every_call_gives_the_same_bytes_on_this_many_storageds(storageds: int, expected: dict[str, str]) -> None:
+    with LocalCluster(storageds, graphds=2) as cluster:
+        found = cases.answers(cases.load(cluster.client(), "cases"))
+    assert {name for name in expected if found[name] != expected[name]} == set()
+
+
+def test_asking_again_gives_the_same_bytes_and_another_seed_others(embedded: Graph, expected: dict[str, str]) -> None:
+    assert cases.answers(embedded) == expected
+    assert not np.array_equal(embedded.sample_edges(50, seed=1).edge_ids, embedded.sample_edges(50, seed=2).edge_ids)
+    fresh = embedded.sample_nodes(50)
+    assert np.array_equal(embedded.sample_nodes(50, seed=fresh.seed).nodes, fresh.nodes)
+
+
+@pytest.mark.parametrize("kind", ["nodes", "edges"])
+@pytest.mark.parametrize("replace", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_the_first_draws_of_many_are_those_of_a_request_for_fewer(embedded: Graph, kind: str, replace: bool, weighted: bool) -> None:
+    def draw(n: int) -> np.ndarray:
+        if kind == "nodes":
+            return embedded.sample_nodes(n, "person", replace=replace, weighted=weighted, seed=5).nodes
+        return embedded.sample_edges(n, "writes", replace=replace, weighted=weighted, seed=5).edge_ids
+
+    most = draw(390)
+    for n in (0, 1, 2, 17, 200):
+        assert np.array_equal(draw(n), most[:n])
+    if not replace:
+        assert len(np.unique(most)) == 390
+
+
+def test_answers_are_the_graph_that_was_written(embedded: Graph) -> None:
+    people = cases.person_ids()
+    src, dst, weights = cases.edges()["writes"]
+    sample = embedded.sample_edges(300, "writes", seed=3)
+    assert np.array_equal(src[sample.edge_ids], sample.src)
+    assert np.array_equal(weights[sample.edge_ids], sample.weights)
+    near = embedded.sample_neighbors(people[:50], "writes", 8, edge_ids=True, seed=3)
+    assert near.edge_ids is not None
+    assert near.weights is not None
+    hit = near.mask
+    assert np.array_equal(dst[near.edge_ids[hit]], near.nodes[hit])
+    assert np.array_equal(src[near.edge_ids[hit]], np.repeat(people[:50], 8).reshape(50, 8)[hit])
+    assert (near.weights[hit] > 0).all()
+    back = embedded.neighbors(np.arange(cases.PAPERS), "writes", direction="in", sort="id")
+    order = np.lexsort((np.arange(len(src)), src, dst))
+    assert np.array_equal(back.nodes, src[order])
+    assert np.array_equal(back.edge_ids, order)
+    features = embedded.node_features([people[7], 4, people[0]], ["name", "age"], "person")
+    assert [bytes(row) for row in cases.rows_of(features["name"])] == [b"person 7", b"", b"person 0"]
+    assert cases.rows_of(features["age"]) == [7, 0, 0]
+    scanned = np.concatenate([batch.ids for batch in embedded.scan_nodes("person", rows=7)])
+    assert sorted(scanned.tolist()) == sorted(people.tolist())
+
+
+def test_a_folder_that_is_open_for_writing_is_refused_to_a_second_writer(tmp_path: Path) -> None:
+    with asterism.open(tmp_path / "one"), pytest.raises(asterism.Conflict, match="open"):
+        asterism.open(tmp_path / "one")
+
+
+def test_a_folder_that_was_closed_is_served_again_with_the_same_bytes(tmp_path: Path) -> None:
+    with asterism.open(tmp_path / "again") as client:
+        first = cases.answers(cases.load(client, "cases"))
+    with asterism.open(tmp_path / "again") as client:
+        assert cases.answers(client.graph("cases")) == first

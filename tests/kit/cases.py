@@ -1,0 +1,151 @@
+"""A small graph of every kind (two node types, skewed weights, sparse ids, each kind of feature), and every reading call."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from asterism import Client, Graph
+from asterism.records import FeatureValue
+
+PEOPLE, PAPERS, WRITES, CITES = 400, 90, 2500, 900
+PARTS = 10
+SEED = 99
+
+
+def schema(placement: str = "mix64") -> dict[str, Any]:
+    """People with sparse ids write papers with dense ones, and papers cite papers."""
+    return {
+        "parts": PARTS,
+        "placement": placement,
+        "direction": "both",
+        "nodes": {
+            "person": {"weighted": True, "features": {"age": "int16", "name": "bytes"}},
+            "paper": {"features": {"vec": {"dtype": "float32", "shape": [3]}, "words": {"kind": "ragged", "dtype": "int64"}}},
+        },
+        "edges": {
+            "person:writes:paper": {"weighted": True, "features": {"when": "int64", "tags": {"kind": "ragged", "dtype": "float32"}}},
+            "paper:cites:paper": {"weighted": True},
+            "paper:by:person": {},
+        },
+    }
+
+
+def person_ids() -> np.ndarray:
+    """Ids far apart, in no order."""
+    return (np.arange(PEOPLE, dtype=np.int64) * 7_919_993 + 3)[::-1].copy()
+
+
+def edges() -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Sources, destinations and weights by relation."""
+    rng = np.random.default_rng(17)
+    people, papers = person_ids(), np.arange(PAPERS)
+    skewed = (rng.random(WRITES) ** 8 * 1000).astype(np.float32)
+    return {
+        "writes": (rng.choice(people, WRITES), rng.choice(papers, WRITES), skewed),
+        "cites": (rng.choice(papers, CITES), rng.choice(papers, CITES), rng.integers(0, 3, CITES).astype(np.float32)),
+        "by": (rng.choice(papers, CITES), rng.choice(people, CITES), np.ones(CITES, np.float32)),
+    }
+
+
+def load(client: Client, space: str, placement: str = "mix64") -> Graph:
+    """Write the graph in six chunks and build it."""
+    client.create_space(space, schema(placement))
+    people, rng = person_ids(), np.random.default_rng(3)
+    weights = np.concatenate([[4e4], rng.random(PEOPLE - 1)])  # one draw in two hundred is anybody else
+    writing = client.begin_load(space, source="cases")
+    names = [f"person {i}" for i in range(PEOPLE)]
+    writing.write_nodes(0, "person", people, weights=weights, features={"age": np.arange(PEOPLE) % 99, "name": names})
+    words = np.concatenate([[0], np.cumsum(np.arange(PAPERS) % 4)])
+    vec = np.arange(PAPERS * 3).reshape(PAPERS, 3)
+    writing.write_nodes(1, "paper", np.arange(PAPERS), features={"vec": vec, "words": (words, np.arange(words[-1]))})
+    for chunk, (relation, (src, dst, weight)) in enumerate(edges().items(), start=2):
+        features: dict[str, Any] = {}
+        if relation == "writes":
+            tags = np.concatenate([[0], np.cumsum(np.arange(WRITES) % 3)])
+            features = {"when": np.arange(WRITES), "tags": (tags, np.arange(tags[-1]) / 2)}
+        writing.write_edges(chunk, relation, src, dst, weights=None if relation == "by" else weight, features=features)
+    writing.commit()
+    graph = client.graph(space)
+    graph.build(timeout_s=120)
+    return graph
+
+
+def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
+    """Every call that reads, by a name that says what it is."""
+    people = np.concatenate([person_ids()[:60], [-1, 5, 10**15], person_ids()[:20]])
+    papers = np.concatenate([np.arange(0, PAPERS, 2), [-1, 12345, 0, 0]])
+    mixed = np.concatenate([people, papers])
+    types = np.concatenate([np.zeros(len(people), np.int32), np.ones(len(papers), np.int32)])
+    made: dict[str, Callable[[], Any]] = {
+        "nodes": lambda: graph.sample_nodes(700, seed=SEED),
+        "one node": lambda: graph.sample_nodes(1, "person", seed=SEED),
+        "no node": lambda: graph.sample_nodes(0, "person", seed=SEED),
+        "uniform nodes": lambda: graph.sample_nodes(700, ["paper", "person"], weighted=False, seed=SEED),
+        "distinct nodes, raced for": lambda: graph.sample_nodes(350, "person", replace=False, seed=SEED),
+        "all nodes": lambda: graph.sample_nodes(PEOPLE + PAPERS, replace=False, weighted=False, seed=SEED),
+        "edges": lambda: graph.sample_edges(900, seed=SEED),
+        "uniform edges": lambda: graph.sample_edges(900, "cites", weighted=False, seed=SEED),
+        "distinct edges": lambda: graph.sample_edges(600, "writes", replace=False, seed=SEED),
+        "fanout": lambda: graph.sample_fanout(people, ["writes", "cites", "by"], [4, 3, 2], edge_ids=True, seed=SEED),
+        "fanout of mixed types": lambda: graph.sample_fanout(papers, [["cites", "by"], ["cites", "writes"]], [3, 2], replace=False, seed=SEED),
+        "fanout against the edges": lambda: graph.sample_fanout(papers, ["writes", "by"], [3, 2], direction="in", seed=SEED),
+        "node features": lambda: graph.node_features(people, ["age", "name", "weight"], "person"),
+        "paper features": lambda: graph.node_features(papers, ["words", "vec"]),
+        "edge features": lambda: graph.edge_features([0, 5, WRITES - 1, 10**12, -1, 5], ["tags", "when"], "writes"),
+        "scan of nodes": lambda: list(graph.scan_nodes("person", ["name"], rows=13)),
+        "scan of edges": lambda: list(graph.scan_edges("writes", ["tags", "when"], rows=37)),
+        "scan of plain edges": lambda: list(graph.scan_edges("by")),
+    }
+    for way, nodes, ntype in (("out", mixed, types), ("in", mixed, types)):
+        for replace in (True, False):
+            for weighted in (True, False):
+                made[f"neighbors {way} replace={replace} weighted={weighted}"] = lambda w=way, r=replace, q=weighted, n=nodes, t=ntype: (
+                    graph.sample_neighbors(n, None, 5, ntype=t, direction=w, replace=r, weighted=q, edge_ids=True, seed=SEED)
+                )
+        for sort in (None, "id", "weight"):
+            made[f"all neighbors {way} sort={sort}"] = lambda w=way, s=sort, n=nodes, t=ntype: graph.neighbors(
+                n, ["by", "writes", "cites"], ntype=t, direction=w, sort=s
+            )
+    return made
+
+
+def answers(graph: Graph) -> dict[str, str]:
+    """A digest of what every call gives."""
+    return {name: digest(call()) for name, call in calls(graph).items()}
+
+
+def digest(value: Any) -> str:
+    """Of every array in a record, mapping or list, with its dtype and shape; versions, seeds and names of parts too."""
+    state = hashlib.sha256()
+    _feed(state.update, value)
+    return state.hexdigest()[:16]
+
+
+def _feed(update: Callable[[bytes], None], value: Any) -> None:
+    if isinstance(value, np.ndarray):
+        update(f"{value.dtype}{value.shape}".encode() + value.tobytes())
+    elif isinstance(value, Mapping):
+        for name in sorted(value):
+            update(name.encode())
+            _feed(update, value[name])
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _feed(update, item)
+    elif hasattr(value, "__dataclass_fields__"):
+        for name in value.__dataclass_fields__:
+            if name != "version":  # not part of the promise: rebuilt content has another one
+                _feed(update, getattr(value, name))
+    else:
+        update(repr(value).encode())
+
+
+def rows_of(column: FeatureValue) -> list[Any]:
+    """A feature column as one value per row."""
+    if isinstance(column, tuple):
+        indptr, values = column
+        return [values[indptr[i] : indptr[i + 1]].tolist() for i in range(len(indptr) - 1)]
+    return list(column.tolist())
