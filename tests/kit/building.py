@@ -115,9 +115,7 @@ def built(folder: Path, schema: Schema, loads: Sequence[Sequence[Op]], *, memory
         memory_limit_mib=memory_limit_mib,
     )
     results = build(task, Progress(io.StringIO()))
-    return Built(
-        output=task.output, results=results, images=[open_part(part_folder(task.output, part), verify=True) for part in range(schema.parts)]
-    )
+    return Built(output=task.output, results=results, images=[open_part(part_folder(task.output, part), verify=True) for part in range(schema.parts)])
 
 
 @dataclass(slots=True)

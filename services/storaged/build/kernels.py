@@ -285,14 +285,6 @@ def threshold_block(prob: F64, alias: U32, hot: U64, cold: U32) -> None:
         cold[i] = np.uint32(t & _LOW)
 
 
-@inlined
-def _leads_on(u: int, heavy: bool, hot: U64, row_of: U32, weights: F32, scale: float, total: float) -> bool:
-    """Whether column u is of the stream that is asked for, and gives something away."""
-    row = np.int64(row_of[u]) if row_of.shape[0] > 0 else u
-    p = np.float64(weights[row]) * scale / total
-    return bool((p >= 1.0) == heavy and np.int64(hot[u] & _LOW) != u)
-
-
 @kernel
 def audit_table(hot: U64, cold: U32, row_of: U32, weights: F32, total: float, out: F64) -> None:
     """Rebuild the exact law of a table from its image and hold it against the weights.
@@ -316,20 +308,24 @@ def audit_table(hot: U64, cold: U32, row_of: U32, weights: F32, total: float, ou
     """
     n = hot.shape[0]
     scale = np.float64(n)
-    cursors = np.zeros(2, np.int64)
+    per_column, per_weight = 1.0 / scale, 1.0 / total
+    gapped = row_of.shape[0] > 0
+    light = 0
+    heavy = 0
     distance = 0.0
     worst = 0.0
     empty = 0
     for v in range(n):
-        t = (hot[v] & _HIGH) | np.uint64(cold[v])
-        whole, part = np.uint64(0), t
+        whole, part = np.uint64(0), (hot[v] & _HIGH) | np.uint64(cold[v])
         if np.int64(hot[v] & _LOW) == v:
             whole, part = np.uint64(1), np.uint64(0)
         for stream in range(2):
-            u = cursors[stream]
+            u = light if stream == 0 else heavy
             while u < n:
-                if _leads_on(u, stream == 1, hot, row_of, weights, scale, total):
-                    to = np.int64(hot[u] & _LOW)
+                to = np.int64(hot[u] & _LOW)
+                # w * n >= W where and only where the rounded w * n / W is >= 1: no division is needed.
+                of_heavy = np.float64(weights[np.int64(row_of[u]) if gapped else u]) * scale >= total
+                if of_heavy == (stream == 1) and to != u:
                     if to > v:
                         break
                     if to == v:
@@ -338,10 +334,12 @@ def audit_table(hot: U64, cold: U32, row_of: U32, weights: F32, total: float, ou
                         if rest == 0 or part < rest:
                             whole += np.uint64(1)
                 u += 1
-            cursors[stream] = u
-        q = (np.float64(whole) + np.float64(part) / _TWO64) / scale
-        row = np.int64(row_of[v]) if row_of.shape[0] > 0 else v
-        share = np.float64(weights[row]) / total
+            if stream == 0:
+                light = u
+            else:
+                heavy = u
+        q = (np.float64(whole) + np.float64(part) / _TWO64) * per_column
+        share = np.float64(weights[np.int64(row_of[v]) if gapped else v]) * per_weight
         distance += abs(q - share)
         worst = max(worst, abs(q - share) / share)
         if q == 0.0:

@@ -99,8 +99,8 @@ class Members:
             mine = kept.blocks.setdefault(key.load_id, set())
             if key in mine:  # a replay: whatever was made of the block before is void
                 kept.own.pop(key.load_id, None)
-                if key.load_id in kept.applied:
-                    kept.applied, kept.committed = (), _Layer()
+            if key.load_id in kept.applied:  # it was asked about as committed before all of it was here
+                kept.applied, kept.committed = (), _Layer()
             mine.add(key)
 
     def forget(self, loads: Iterable[int]) -> None:

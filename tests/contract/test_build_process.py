@@ -1,0 +1,187 @@
+"""The build as storaged meets it: a child process, its lines, its files, and what damage to them is called."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from asterism_proto.errors import Corrupt, NotFound
+from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
+from storaged.store import graph
+from storaged.store.graph import GraphStore
+from storaged.store.image import open_part
+from tests.kit.building import Op, built, write_loads
+
+SCHEMA = Schema(
+    node_types=(NodeType(name="a", weighted=True, features=(Feature(name="x"),)),),
+    edge_types=(EdgeType(src_type="a", relation="r", dst_type="a", weighted=True),),
+    parts=2,
+    direction="both",
+)
+
+
+def a_load(nodes: int, edges: int) -> list[Op]:
+    rng = np.random.default_rng(nodes)
+    ids = np.arange(nodes)
+    arrays = {
+        "src": rng.integers(0, nodes, edges),
+        "dst": rng.integers(0, nodes, edges),
+        "eid": np.arange(edges),
+        "weight": rng.random(edges, np.float32),
+    }
+    return [
+        Op(kind=graph.NODES, type_id=0, arrays={"ids": ids, "weight": rng.random(nodes, np.float32), "f:x": ids.astype(np.float32)}),
+        Op(kind=graph.OUT_EDGES, type_id=0, arrays=arrays),
+    ]
+
+
+def a_task(folder: Path, nodes: int, edges: int) -> Path:
+    store = GraphStore.open(folder / "graph", SCHEMA)
+    loads = write_loads(store, SCHEMA, [a_load(nodes, edges)])
+    store.checkpoint(folder / "checkpoint")
+    store.close()
+    task = {"space_id": 1, "schema": SCHEMA.to_dict(), "parts": [0, 1], "cut": 1, "loads": loads, "commits": [1], "attempt": 1, "job_id": 9}
+    task |= {"checkpoint": str(folder / "checkpoint"), "output": str(folder / "out"), "memory_limit_mib": 64}
+    (folder / "task.json").write_text(json.dumps(task))
+    return folder / "task.json"
+
+
+def child(task: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-m", "storaged.build", str(task)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def said(task: Path) -> tuple[int, list[dict[str, object]]]:
+    process = child(task)
+    out, err = process.communicate(timeout=120)
+    assert err == ""
+    return process.returncode, [json.loads(line) for line in out.splitlines()]
+
+
+def test_a_build_says_how_far_it_is_and_then_what_it_made(tmp_path: Path) -> None:
+    code, lines = said(a_task(tmp_path, 20_000, 50_000))
+    assert code == 0
+    assert all(set(line) == {"phase", "rows_done", "rows_total"} for line in lines[:-1])
+    finished = lines[-1]["finished"]
+    assert json.loads((tmp_path / "out" / "result.json").read_text()) == finished
+    assert [image["part"] for image in finished["images"]] == [0, 1]
+    for image in finished["images"]:
+        assert open_part(tmp_path / f"out/parts/p{image['part']:05d}", verify=True).digest == image["digest"]
+    assert sum(t["count"] for t in finished["totals"] if t["element"] == 1) == 20_000
+    assert sum(t["count"] for t in finished["totals"] if t["element"] == 2) == 50_000
+    assert not (tmp_path / "out" / "scratch").exists()
+
+
+def test_progress_comes_at_least_twice_a_second(tmp_path: Path) -> None:
+    process = child(a_task(tmp_path, 200_000, 600_000))
+    assert process.stdout is not None
+    gaps, last = [], time.monotonic()
+    for _ in process.stdout:
+        now = time.monotonic()
+        gaps.append(now - last)
+        last = now
+    process.communicate(timeout=60)
+    assert max(gaps[1:], default=0) < 0.75  # 0.4 s apart, on a machine that does other things too
+
+
+def test_a_failure_is_one_line_with_its_cause(tmp_path: Path) -> None:
+    task = a_task(tmp_path, 100, 100)
+    shutil.rmtree(tmp_path / "checkpoint")
+    code, lines = said(task)
+    assert code == 1
+    assert "checkpoint" in str(lines[-1]["failed"])
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_build_is_built_again_to_the_same_bytes(tmp_path: Path, how: signal.Signals) -> None:
+    task = a_task(tmp_path, 100_000, 400_000)
+    process = child(task)
+    time.sleep(1.2)
+    process.send_signal(how)
+    process.communicate(timeout=60)
+    _, lines = said(task)
+    shutil.rmtree(tmp_path / "out")
+    _, fresh = said(task)
+    assert lines[-1] == fresh[-1]
+
+
+def test_a_finished_part_is_not_built_again_and_an_unfinished_one_is(tmp_path: Path) -> None:
+    task = a_task(tmp_path, 1000, 1000)
+    _, first = said(task)
+    kept, redone = tmp_path / "out/parts/p00000", tmp_path / "out/parts/p00001"
+    before = (kept / "manifest.json").stat().st_mtime_ns
+    (redone / "manifest.json").unlink()
+    _, second = said(task)
+    assert second[-1] == first[-1]
+    assert (kept / "manifest.json").stat().st_mtime_ns == before
+    assert open_part(redone, verify=True).nodes[0].rows == 500
+
+
+def test_another_cut_is_another_build(tmp_path: Path) -> None:
+    task = a_task(tmp_path, 1000, 1000)
+    said(task)
+    other = json.loads(task.read_text()) | {"loads": [], "cut": 0}
+    task.write_text(json.dumps(other))
+    _, lines = said(task)
+    assert {total["count"] for total in lines[-1]["finished"]["totals"]} == {0}
+
+
+def test_every_altered_byte_of_an_image_is_corrupt(tmp_path: Path) -> None:
+    made = built(tmp_path, SCHEMA, [a_load(2000, 3000)])
+    folder = made.output / "parts/p00000"
+    for file in sorted(folder.glob("*.bin")):
+        content = file.read_bytes()
+        at = len(content) // 2
+        file.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        with pytest.raises(Corrupt, match=file.name):
+            open_part(folder, verify=True)
+        file.write_bytes(content[:-1])
+        with pytest.raises(Corrupt, match=file.name):
+            open_part(folder, verify=False)
+        file.unlink()
+        with pytest.raises(Corrupt, match=file.name):
+            open_part(folder, verify=False)
+        file.write_bytes(content)
+    assert open_part(folder, verify=True).digest == made.digests[0]
+
+
+def test_a_torn_manifest_is_corrupt_and_a_missing_one_not_found(tmp_path: Path) -> None:
+    made = built(tmp_path, SCHEMA, [a_load(50, 50)])
+    manifest = made.output / "parts/p00000/manifest.json"
+    content = manifest.read_bytes()
+    for torn in (b"", content[: len(content) // 2], content[:-1], b"{}", b"[]"):
+        manifest.write_bytes(torn)
+        with pytest.raises(Corrupt, match="manifest"):
+            open_part(manifest.parent, verify=False)
+    manifest.unlink()
+    with pytest.raises(NotFound, match="did not finish"):
+        open_part(manifest.parent, verify=False)
+
+
+def test_scratch_gives_its_space_back(tmp_path: Path) -> None:
+    """B2, B3 and spools of 300k rows are about 14 MB; B1 itself is 36 bytes a row."""
+    n = 300_000
+    weights = np.random.default_rng(1).random(n, np.float32)
+    schema = Schema(node_types=(NodeType(name="a", weighted=True),), parts=1)
+    made = built(tmp_path, schema, [[Op(kind=graph.NODES, type_id=0, arrays={"ids": np.arange(n), "weight": weights})]])
+    stat = sum(file.stat().st_size for file in (made.output / "stat").rglob("*") if file.is_file())
+    assert 36 * n <= stat <= 36 * n * 1.05 + 200_000
+
+
+def test_a_checkpoint_with_a_damaged_block_is_refused(tmp_path: Path) -> None:
+    load = a_load(20_000, 30_000)
+    built(tmp_path, SCHEMA, [load])
+    largest = max((tmp_path / "checkpoint").iterdir(), key=lambda path: path.stat().st_size)
+    content = bytearray(largest.read_bytes())
+    content[len(content) // 2] ^= 1
+    largest.unlink()  # a hard link of the graph database: that one stays as it is
+    largest.write_bytes(content)
+    with pytest.raises(Corrupt):
+        built(tmp_path, SCHEMA, [load], name="again")

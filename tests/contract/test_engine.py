@@ -1,0 +1,166 @@
+"""What every engine promises, over memory and over RocksDB; and what only a disk can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from asterism_proto.errors import Conflict, Corrupt, InvalidRequest
+from storaged.store.engine import Engine, Family, MemoryEngine, RocksEngine
+
+FAMILIES = (Family(name="a", compressed=True, blobs=True, cached=False), Family(name="b"))
+LARGE = bytes(range(256)) * 4096
+
+
+def memory(path: Path) -> Engine:
+    return MemoryEngine(FAMILIES)
+
+
+def rocks(path: Path) -> Engine:
+    return RocksEngine(path / "db", FAMILIES)
+
+
+@pytest.fixture(params=[memory, rocks], ids=["memory", "rocksdb"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    made: Callable[[Path], Engine] = request.param
+    opened = made(tmp_path)
+    yield opened
+    opened.close()
+
+
+def size_of(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def test_what_was_written_is_read_and_a_missing_key_is_none(engine: Engine) -> None:
+    engine.write([("a", b"k", b"v"), ("b", b"k", LARGE)])
+    assert (engine.get("a", b"k"), engine.get("b", b"k"), engine.get("a", b"x")) == (b"v", LARGE, None)
+
+
+def test_a_later_write_replaces_and_none_deletes(engine: Engine) -> None:
+    engine.write([("a", b"k", b"1"), ("a", b"l", b"1")])
+    engine.write([("a", b"k", b"2"), ("a", b"l", None)])
+    assert list(engine.scan("a", b"", None)) == [(b"k", b"2")]
+
+
+def test_a_scan_is_ordered_by_bytes_and_half_open(engine: Engine) -> None:
+    engine.write([("a", bytes([i]), b"%d" % i) for i in (9, 1, 255, 4)])
+    assert [key for key, _ in engine.scan("a", b"", None)] == [b"\x01", b"\x04", b"\x09", b"\xff"]
+    assert [key for key, _ in engine.scan("a", b"\x04", b"\xff")] == [b"\x04", b"\x09"]
+
+
+def test_families_do_not_see_each_other(engine: Engine) -> None:
+    engine.write([("a", b"k", b"1")])
+    assert engine.get("b", b"k") is None
+
+
+def test_a_range_that_is_deleted_is_gone_and_its_ends_are_half_open(engine: Engine) -> None:
+    engine.write([("a", bytes([i]), b"v") for i in range(5)])
+    engine.delete_range("a", b"\x01", b"\x03")
+    assert [key for key, _ in engine.scan("a", b"", None)] == [b"\x00", b"\x03", b"\x04"]
+
+
+def test_a_dropped_family_is_empty_and_can_be_written_again(engine: Engine) -> None:
+    engine.write([("a", b"k", LARGE), ("b", b"k", b"1")])
+    engine.drop("a")
+    assert list(engine.scan("a", b"", None)) == []
+    engine.write([("a", b"k", b"2")], durable=False)
+    assert (engine.get("a", b"k"), engine.get("b", b"k")) == (b"2", b"1")
+
+
+@pytest.mark.parametrize("blocks", [0, 2, 9], ids=["empty", "small", "large"])
+def test_a_sorted_run_is_seen_once_it_is_finished(engine: Engine, blocks: int) -> None:
+    run = engine.bulk("b")
+    for i in range(blocks):
+        run.put(bytes([i]), LARGE)
+    assert list(engine.scan("b", b"", None)) == []
+    run.finish()
+    assert list(engine.scan("b", b"", None)) == [(bytes([i]), LARGE) for i in range(blocks)]
+
+
+def test_two_sorted_runs_grow_side_by_side(engine: Engine) -> None:
+    runs = [engine.bulk("b"), engine.bulk("b")]
+    for i in range(8):
+        for r, run in enumerate(runs):
+            run.put(bytes([r, i]), LARGE)
+    for run in runs:
+        run.finish()
+    assert len(list(engine.scan("b", b"", None))) == 16
+
+
+def test_a_sorted_run_refuses_a_key_out_of_order(engine: Engine) -> None:
+    run = engine.bulk("b")
+    run.put(b"\x02", b"")
+    with pytest.raises(InvalidRequest, match="ascending"):
+        run.put(b"\x01", b"")
+
+
+def test_a_checkpoint_does_not_see_what_came_after_it(tmp_path: Path) -> None:
+    engine = RocksEngine(tmp_path / "db", FAMILIES)
+    engine.write([("a", b"k", LARGE)])
+    engine.checkpoint(tmp_path / "copy")
+    engine.write([("a", b"l", b"2"), ("a", b"k", None)])
+    copy = RocksEngine(tmp_path / "copy", FAMILIES, read_only=True)
+    assert list(copy.scan("a", b"", None)) == [(b"k", LARGE)]
+    copy.close()
+    with pytest.raises(Conflict):
+        engine.checkpoint(tmp_path / "copy")
+    engine.close()
+
+
+def test_an_acknowledged_write_is_there_without_a_farewell(tmp_path: Path) -> None:
+    engine = RocksEngine(tmp_path / "db", FAMILIES)
+    engine.write([("a", b"k", b"1")])
+    engine.checkpoint(tmp_path / "as-left")  # what a crash would leave: nothing was flushed or closed
+    again = RocksEngine(tmp_path / "as-left", FAMILIES)
+    assert again.get("a", b"k") == b"1"
+    again.close()
+    engine.close()
+
+
+def test_a_folder_has_one_writer(tmp_path: Path) -> None:
+    engine = RocksEngine(tmp_path / "db", FAMILIES)
+    with pytest.raises(Conflict, match="another process"):
+        RocksEngine(tmp_path / "db", FAMILIES)
+    engine.close()
+    RocksEngine(tmp_path / "db", FAMILIES).close()
+
+
+def test_space_comes_back_from_drops_and_from_compacted_deletes(tmp_path: Path) -> None:
+    engine = RocksEngine(tmp_path / "db", FAMILIES)
+    run = engine.bulk("b")
+    for i in range(16):
+        run.put(bytes([i]), LARGE)
+    run.finish()
+    full = size_of(tmp_path)
+    engine.drop("b")
+    assert size_of(tmp_path) < full - 15 * len(LARGE)
+    noise = np.random.default_rng(1).bytes(1 << 20)  # nothing to compress
+    engine.write([("a", bytes([i]), noise) for i in range(8)])
+    engine.compact("a")
+    before = size_of(tmp_path)
+    engine.write([("a", bytes([i]), None) for i in range(6)])
+    engine.compact("a")
+    assert size_of(tmp_path) < before - 5 * len(noise)
+    assert engine.get("a", b"\x07") == noise
+    engine.close()
+
+
+def test_a_damaged_file_is_corrupt_not_an_early_end(tmp_path: Path) -> None:
+    engine = RocksEngine(tmp_path / "db", (Family(name="b", cached=False),))
+    run = engine.bulk("b")
+    for i in range(9):
+        run.put(bytes([i]), LARGE)
+    run.finish()
+    engine.close()
+    file = max((tmp_path / "db").glob("*.sst"), key=lambda path: path.stat().st_size)
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    engine = RocksEngine(tmp_path / "db", (Family(name="b", cached=False),))
+    with pytest.raises(Corrupt):
+        list(engine.scan("b", b"", None))
+    engine.close()
