@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism import Client, Graph
 from asterism.records import EdgeBatch, NodeBatch
 from asterism_proto.errors import NotFound
 from asterism_proto.schema import Schema
@@ -44,6 +45,19 @@ class FlatGraph:
     nodes: Mapping[str, FlatNodes]
     edges: Mapping[str, FlatEdges]
     space: str = "flat"
+
+    def without(self, ntype: str, ids: NDArray[np.int64]) -> FlatGraph:
+        """The graph less some nodes and every edge at them."""
+        nodes, edges = dict(self.nodes), dict(self.edges)
+        nodes[ntype] = _kept(nodes[ntype], ~np.isin(nodes[ntype].ids, ids))
+        for edge_type in self.schema.edge_types:
+            held = edges[edge_type.name]
+            keep = np.ones(len(held.src), np.bool_)
+            for end, of in ((held.src, edge_type.src_type), (held.dst, edge_type.dst_type)):
+                if of == ntype:
+                    keep &= ~np.isin(end, ids)
+            edges[edge_type.name] = _kept(held, keep)
+        return replace(self, nodes=nodes, edges=edges)
 
     def scan_nodes(self, ntype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[NodeBatch]:
         self._check(version)
@@ -83,6 +97,28 @@ class FlatGraph:
     def _check(version: int | None) -> None:
         if version not in (None, VERSION):
             raise NotFound(f"version {version}: only {VERSION} is held")
+
+
+def _kept(rows: Any, keep: NDArray[np.bool_]) -> Any:
+    columns = {f.name: getattr(rows, f.name)[keep] for f in fields(rows) if f.name != "features"}
+    return replace(rows, **columns, features={name: values[keep] for name, values in rows.features.items()})
+
+
+def publish(client: Client, flat: FlatGraph) -> tuple[Graph, FlatGraph]:
+    """A service's graph with this content, and the content with the edge ids that the service gave."""
+    client.create_space(flat.space, flat.schema)
+    load, edges = client.begin_load(flat.space, source="flat arrays"), {}
+    for index, node_type in enumerate(flat.schema.node_types):
+        nodes = flat.nodes[node_type.name]
+        load.write_nodes(index, node_type.name, nodes.ids, nodes.weights if node_type.weighted else None, nodes.features)
+    for index, edge_type in enumerate(flat.schema.edge_types, len(flat.schema.node_types)):
+        held = flat.edges[edge_type.name]
+        base = load.write_edges(index, edge_type.name, held.src, held.dst, held.weights if edge_type.weighted else None, held.features)
+        edges[edge_type.name] = replace(held, eids=base + np.arange(len(held.src)))
+    load.commit()
+    graph = client.graph(flat.space)
+    graph.build()
+    return graph, replace(flat, edges=edges)
 
 
 def _values(generator: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:

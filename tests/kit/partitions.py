@@ -59,6 +59,24 @@ def read_dump(config: Path, folder: Path) -> Written:
     return Written(folder=config.parent, config=content, parts=parts)
 
 
+def write_input(graph: FlatGraph, path: Path, *, weight: str = "weight", names: Mapping[str, str] | None = None) -> None:
+    """Write a graph of dense ids as `check_distributed.py` takes its input; ``names`` maps the schema's to written ones."""
+    written, content = names or {}, {}
+    for node_type in graph.schema.node_types:
+        nodes, label = graph.nodes[node_type.name], written.get(node_type.name, node_type.name)
+        order = np.argsort(nodes.ids)
+        content[f"num_nodes/{label}"] = np.array(len(order))
+        columns = {**nodes.features, **({weight: nodes.weights} if node_type.weighted else {})}
+        content |= {f"ndata/{label}/{name}": values[order] for name, values in columns.items()}
+    for edge_type in graph.schema.edge_types:
+        edges, label = graph.edges[edge_type.name], written.get(edge_type.name, edge_type.name)
+        order = np.argsort(edges.eids)
+        content |= {f"edges/{label}/src": edges.src[order], f"edges/{label}/dst": edges.dst[order]}
+        columns = {**edges.features, **({weight: edges.weights} if edge_type.weighted else {})}
+        content |= {f"edata/{label}/{name}": values[order] for name, values in columns.items()}
+    np.savez(path, **content)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Space:
     """The ids of all nodes, or of all edges: ranges by part and type."""

@@ -1,0 +1,122 @@
+"""Exports as DGL itself sees them: loaded part by part, then served and sampled by real DGL servers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.kit import dgl_env
+from tests.kit.flat_graph import FlatGraph, generate, publish
+from tests.kit.partitions import check, read_dump, write_input
+
+import asterism
+from asterism import Client, export
+from asterism_proto.schema import Schema
+
+pytestmark = pytest.mark.dgl
+
+SCHEMA = Schema.from_dict(
+    {
+        "parts": 3,
+        "nodes": {
+            "paper": {"features": {"feat": {"dtype": "float32", "shape": [5]}, "year": "int32", "mask": "bool", "half": "float16"}},
+            "author": {"weighted": True, "features": {"h": {"dtype": "float64", "shape": [2, 2]}}},
+            "inst": {},
+        },
+        "edges": {
+            "paper:cites:paper": {"weighted": True, "features": {"y": {"dtype": "int64", "shape": [2]}}},
+            "author:writes:paper": {"weighted": True},
+            "author:affiliated:inst": {},
+        },
+    }
+)
+NODES = {"paper": 900, "author": 400, "inst": 40}
+EDGES = {"paper:cites:paper": 4000, "author:writes:paper": 2500, "author:affiliated:inst": 600}
+USERS = Schema.from_dict({"parts": 2, "nodes": {"user": {"features": {"x": {"shape": [4]}}}}, "edges": {"user:knows:user": {"weighted": True}}})
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with asterism.open(tmp_path_factory.mktemp("service")) as client:
+        yield client
+
+
+def mixed(*, sparse: bool) -> FlatGraph:
+    return generate(SCHEMA, nodes=NODES, edges=EDGES, seed=11, sparse=sparse, space="sparse" if sparse else "dense")
+
+
+def users() -> FlatGraph:
+    return generate(USERS, nodes={"user": 500}, edges={"user:knows:user": 3000}, seed=12, space="users")
+
+
+def load_in_dgl(python: Path, config: Path, folder: Path) -> Path:
+    """What `load_partition` gives of every part, with DGL's own assertions on."""
+    dump = folder / "dump"
+    dump.mkdir()
+    dgl_env.run(python, dgl_env.SCRIPTS / "load_parts.py", config, dump, home=folder)
+    return dump
+
+
+@pytest.mark.parametrize(
+    ("sparse", "assign", "parts", "hops", "formats"),
+    [
+        (True, "random", 4, 1, ("coo",)),
+        (True, "metis", 3, 1, ("coo", "csr", "csc")),
+        (False, "metis", 2, 2, ("csc",)),
+        (False, "random", 1, 1, ("coo",)),
+    ],
+)
+def test_dgl_loads_every_node_edge_and_feature_of_every_part(
+    tmp_path: Path, dgl_python: Path, sparse: bool, assign: str, parts: int, hops: int, formats: tuple[str, ...]
+) -> None:
+    graph = mixed(sparse=sparse)
+    report = export.dgl(graph, tmp_path / "out", parts=parts, assign=assign, seed=1, halo_hops=hops, formats=formats)
+    check(read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), graph, hops=hops)
+
+
+def test_dgl_loads_a_graph_without_types(tmp_path: Path, dgl_python: Path) -> None:
+    graph = users()
+    report = export.dgl(graph, tmp_path / "out", parts=3, homogeneous=True)
+    written = read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path))
+    check(written, graph, names={"_N": "user", "_N:_E:_N": "user:knows:user"})
+
+
+def test_dgl_loads_what_a_service_published(tmp_path: Path, dgl_python: Path, client: Client) -> None:
+    graph, flat = publish(client, mixed(sparse=True))
+    report = export.dgl(graph, tmp_path / "out", parts=3, assign="metis", seed=1)
+    assert report.version == client.versions("sparse")[-1].version
+    check(read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), flat)
+
+
+def test_dgl_loads_what_is_left_after_deletions(tmp_path: Path, dgl_python: Path, client: Client) -> None:
+    graph, flat = publish(client, dataclasses.replace(users(), space="thinned"))
+    gone = np.arange(0, 500, 7)
+    graph.delete_nodes(gone, "user")
+    graph.build()
+    report = export.dgl(graph, tmp_path / "out", parts=2)
+    check(read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), flat.without("user", gone))
+
+
+@pytest.mark.parametrize(("parts", "assign"), [(2, "random"), (4, "metis")])
+def test_dgls_servers_serve_and_sample_what_a_service_published(
+    tmp_path: Path, shared: Path, dgl_python: Path, client: Client, parts: int, assign: str
+) -> None:
+    graph, flat = publish(client, dataclasses.replace(mixed(sparse=False), space=f"served{parts}"))
+    report = export.dgl(graph, tmp_path / "out", parts=parts, assign=assign, seed=2)
+    assert report.warnings == ()
+    write_input(flat, tmp_path / "input.npz")
+    script = shared / "dgl/check_distributed.py"
+    out = dgl_env.run(dgl_python, script, report.config, tmp_path / "input.npz", "--weight", "weight", home=tmp_path)
+    assert out.splitlines()[-1].startswith(f"ok: {parts} parts, {sum(NODES.values())} nodes")
+
+
+def test_dgls_server_of_one_part_serves_a_graph_without_types(tmp_path: Path, shared: Path, dgl_python: Path) -> None:
+    flat = users()
+    report = export.dgl(flat, tmp_path / "out", parts=1, homogeneous=True)
+    write_input(flat, tmp_path / "input.npz", names={"user": "_N", "user:knows:user": "_N:_E:_N"})
+    script = shared / "dgl/check_distributed.py"
+    out = dgl_env.run(dgl_python, script, report.config, tmp_path / "input.npz", "--weight", "weight", home=tmp_path)
+    assert "standalone" in out.splitlines()[-1]
