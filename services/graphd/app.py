@@ -50,7 +50,7 @@ class Graphd:
         self._news = News()
         self._hosts = Hosts(connect)
         self.metrics = Metrics("graphd")
-        api = GraphApi(news=self._news, fanout=Fanout(self._hosts), exists=self._exists, committed=Commits(metad).of)
+        api = GraphApi(news=self._news, fanout=Fanout(self._hosts), exists=self._exists, published=self._published, committed=Commits(metad).of)
         self.graph_handlers: dict[str, Handler] = handlers_of(GRAPH, api)
         self.catalog_handlers: dict[str, Handler] = {method.path: self._forward(method) for method in CATALOG.values()}
         self.handlers: dict[str, Handler] = {**self.graph_handlers, **self.catalog_handlers}
@@ -59,7 +59,7 @@ class Graphd:
             metad=metad,
             role=meta.GRAPHD,
             identity=_identity(settings),
-            address=settings.advertise or settings.listen,
+            address=settings.reachable_at(split_address(settings.listen)[1]),
             http_address=settings.http_listen,
             on_poll=self._hear,
             report=self._report,
@@ -101,7 +101,7 @@ class Graphd:
             metrics=self.metrics,
         )
         self.http_port = self._http.start()
-        self._beats.address = settings.advertise or f"{split_address(settings.listen)[0]}:{self.grpc_port}"
+        self._beats.address = settings.reachable_at(self.grpc_port)
         self._beats.http_address = f"{split_address(settings.http_listen)[0]}:{self.http_port}"
         self._beats.poke()
         threading.Thread(target=self._serve_when_ready, name="readiness", daemon=True).start()
@@ -148,6 +148,13 @@ class Graphd:
     def _exists(self, space: str, call: Call) -> bool:
         try:
             self._metad.call(CATALOG["describe_space"], meta.SpaceRequest(space=space), call.remaining())
+        except NotFound:
+            return False
+        return True
+
+    def _published(self, space: str, version: int, call: Call) -> bool:
+        try:
+            self._metad.call(CATALOG["get_manifest"], meta.ManifestRequest(space=space, version=version), call.remaining())
         except NotFound:
             return False
         return True

@@ -54,9 +54,9 @@ class Storaged:
         self._settings = settings
         self._identity = open_folder(settings.data, "storaged")
         self._folders = Folders(settings.data)
-        clean = self._folders.clean.exists()
+        self._was_clean = self._folders.clean.exists()
         self._folders.clean.unlink(missing_ok=True)
-        self._holdings = Holdings(self._folders, verify=settings.verify_images or not clean)
+        self._holdings = Holdings(self._folders, verify=settings.verify_images or not self._was_clean)
         self._work = work.Work(
             folders=self._folders,
             store=self._holdings.store,
@@ -80,6 +80,7 @@ class Storaged:
             poll_wait_s=settings.poll_wait_s,
         )
         self._compiled = threading.Event()
+        self._compile_fault = ""
         self._stopping = threading.Event()
         self._grpc: GrpcServer | None = None
         self._http: HttpDoor | None = None
@@ -99,7 +100,7 @@ class Storaged:
         """What is missing before it can answer; empty when it can."""
         missing = [] if self._beats.heard() else ["metad has not answered yet"]
         if not self._compiled.is_set():
-            missing.append("kernels are being compiled")
+            missing.append(self._compile_fault or "kernels are being compiled")
         return missing + self._holdings.missing()
 
     def open_ports(self) -> None:
@@ -132,8 +133,11 @@ class Storaged:
             self._http.stop()
         self._beats.stop()
         self._work.stop()
+        # Images that were to be verified and were not keep the folder unclean.
+        verified = self._was_clean or (self._beats.heard() and not self._holdings.missing())
         self._holdings.close()
-        self._folders.clean.touch()
+        if verified:
+            self._folders.clean.touch()
         self._identity.release()
 
     def status(self) -> dict[str, Any]:
@@ -182,7 +186,12 @@ class Storaged:
         )
 
     def _warm(self) -> None:
-        warm()
+        try:
+            warm()
+        except Exception as error:
+            logger.exception("kernels_failed")
+            self._compile_fault = f"kernels can not be compiled: {error!r}; the log has the story"
+            return
         self._compiled.set()
 
     def _serve_when_ready(self) -> None:

@@ -73,6 +73,8 @@ class Holdings:
         self._folders, self._verify = folders, verify
         self._lock = threading.RLock()
         self._spaces: dict[int, _Held] = {}
+        self._refused: dict[int, str] = {}
+        """Spaces that can not be opened, and why."""
 
     def apply(self, wanted: Sequence[WantedSpace]) -> None:
         """Open what is new, let go of what is not wanted any more."""
@@ -85,8 +87,13 @@ class Holdings:
                 for folder in self._folders.spaces.iterdir():
                     if folder.name.isdigit() and int(folder.name) not in names:
                         shutil.rmtree(folder, ignore_errors=True)
+            self._refused.clear()
             for space in wanted:
-                self._apply_space(space)
+                try:
+                    self._apply_space(space)
+                except AsterismError as error:  # one space's trouble is not the others'
+                    self._refused[space.space_id] = f"space {space.name} can not be opened: {error.message}"
+                    logger.error("space_refused", extra={"space": space.name, "cause": error.message})
 
     def _apply_space(self, space: WantedSpace) -> None:
         held = self._spaces.get(space.space_id)
@@ -175,7 +182,7 @@ class Holdings:
 
     def missing(self) -> list[str]:
         """What should be served and is not, in words."""
-        return [
+        return list(self._refused.values()) + [
             f"version {want.version} of space {held.wanted.name} is not served: {held.faults.get(want.version, 'it is being opened')}"
             for held in list(self._spaces.values())
             for want in held.wanted.versions

@@ -95,7 +95,7 @@ class _Build:
                     with tempfile.TemporaryFile("w+", errors="replace") as stderr:
                         self._watch(self._spawn(stderr), stderr)
         except AsterismError as error:
-            self._tell(FAILED, cause=error.message)
+            self._tell(STOPPED if self._cancelled else FAILED, cause=error.message)
         except Exception as error:  # whatever it was, metad has to hear of it
             logger.exception("build_crashed", extra={"job": self.order.job_id})
             self._tell(FAILED, cause=repr(error))
