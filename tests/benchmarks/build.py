@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -14,11 +15,11 @@ import time
 from pathlib import Path
 
 import numpy as np
+from tests.kit.building import Op, blocks_of
 
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from storaged.store import graph
 from storaged.store.graph import GraphStore
-from tests.kit.building import Op, blocks_of
 
 CHUNK = 1 << 18
 
@@ -52,8 +53,8 @@ def anonymous_kib(pid: int) -> int:
     return next((int(line.split()[1]) for line in lines if line.startswith("RssAnon")), 0)
 
 
-def run(task: Path) -> tuple[float, int, dict[str, float]]:
-    """Seconds, the peak in KiB, and when each phase was first heard of."""
+def run(task: Path) -> tuple[float, float, int, dict[str, float]]:
+    """Seconds, seconds of a core, the peak in KiB, and when each phase was first heard of."""
     started, peak, phases = time.perf_counter(), 0, dict[str, float]()
     child = subprocess.Popen([sys.executable, "-m", "storaged.build", str(task)], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
@@ -64,7 +65,8 @@ def run(task: Path) -> tuple[float, int, dict[str, float]]:
             raise SystemExit(said["failed"])
         phases.setdefault(said.get("phase", "end"), time.perf_counter() - started)
     child.wait(60)
-    return time.perf_counter() - started, peak, phases
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.perf_counter() - started, used.ru_utime + used.ru_stime, peak, phases
 
 
 def main() -> None:
@@ -89,8 +91,9 @@ def main() -> None:
         fields = {"space_id": 1, "schema": schema.to_dict(), "parts": list(range(given.parts)), "cut": 1, "loads": [1], "commits": [1]}
         fields |= {"checkpoint": str(folder / "checkpoint"), "output": str(folder / "out"), "memory_limit_mib": given.memory_limit_mib}
         task.write_text(json.dumps(fields))
-        seconds, peak, phases = run(task)
-        print(f"build   {(given.nodes + given.edges) / seconds:12,.0f} rows/s in {seconds:.1f} s, start and compiling included")
+        seconds, core_seconds, peak, phases = run(task)
+        rows = given.nodes + given.edges
+        print(f"build   {rows / seconds:12,.0f} rows/s in {seconds:.1f} s, start included; {rows / core_seconds:,.0f} rows per second of a core")
         print(f"memory  {peak / 1024:12,.0f} MiB anonymous at most, limit {given.memory_limit_mib} MiB of working memory")
         print("phases  " + ", ".join(f"{phase} {at:.1f} s" for phase, at in phases.items()))
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.kit.building import Op, built, write_loads
 
 from asterism_proto.errors import Corrupt, NotFound
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from storaged.store import graph
 from storaged.store.graph import GraphStore
 from storaged.store.image import open_part
-from tests.kit.building import Op, built, write_loads
 
 SCHEMA = Schema(
     node_types=(NodeType(name="a", weighted=True, features=(Feature(name="x"),)),),

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.kit.building import Built, Op, built
 
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from graphkit.alias import law
 from storaged.store import graph, keys
 from storaged.store.image import Adjacency, Table
 from storaged.store.tables import TableStore
-from tests.kit.building import Built, Op, built
 
 F32 = NDArray[np.float32]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.kit.building import Built, Op, Oracle, built
 
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from graphkit.split import part_of
 from storaged.build.kernels import bits, mix_records
 from storaged.store import graph
 from storaged.store.image import Adjacency, NodeImage
-from tests.kit.building import Built, Op, Oracle, built
 
 FEATURES = (Feature(name="x", shape=(2,)), Feature(name="l", kind="ragged", dtype="int64"))
 WEIGHTS = st.sampled_from([0.0, 1.0, 1.0, 0.25, 3.0, 1e-6, 1e6])
