@@ -41,14 +41,25 @@ class GraphApi:
         Who asks the storageds.
     exists : callable
         Whether metad knows a space of this name: asked before an unknown one is refused, for news travels.
+    published : callable
+        Whether metad serves this version of a space, likewise.
     committed : callable
         The loads of a space that count by now, in commit order.
     """
 
-    def __init__(self, *, news: News, fanout: Fanout, exists: Callable[[str, Call], bool], committed: Callable[[Space, Call], Sequence[int]]) -> None:
+    def __init__(
+        self,
+        *,
+        news: News,
+        fanout: Fanout,
+        exists: Callable[[str, Call], bool],
+        published: Callable[[str, int, Call], bool],
+        committed: Callable[[Space, Call], Sequence[int]],
+    ) -> None:
         self._news = news
         self._fanout = fanout
         self._exists = exists
+        self._published = published
         self._committed = committed
 
     # -- writes ---------------------------------------------------------------------------------------------------
@@ -218,18 +229,18 @@ class GraphApi:
         return self._news.routes.space(name)
 
     def _version(self, space: Space, number: int, call: Call) -> Version:
-        """A version that is served. One above the newest known is waited for: it may have been published a moment ago."""
-        if number > space.current:
-            self._news.wait_for(lambda routes: _reached(routes, space, number), min(_CATCH_UP_S, call.remaining()))
+        """A version that is served. One above the newest known may have been published a moment ago."""
+        if number > space.current and self._published(space.name, number, call):
+            self._news.wait_for(partial(_reached, before=space, number=number), min(_CATCH_UP_S, call.remaining()))
             space = self._news.routes.space(space.name)
         return space.at(number)
 
 
-def _newer(routes: Routes, before: Space) -> bool:
+def _newer(routes: Routes, *, before: Space) -> bool:
     now = routes.spaces.get(before.name)
     return now is None or now.current != before.current
 
 
-def _reached(routes: Routes, before: Space, number: int) -> bool:
+def _reached(routes: Routes, *, before: Space, number: int) -> bool:
     now = routes.spaces.get(before.name)
     return now is None or now.current >= number
