@@ -46,32 +46,28 @@ class EdgeRace:
 class _Answer:
     """Columns of an answer that are filled part by part."""
 
-    def __init__(self, version: Version, types: NDArray[np.int32]) -> None:
+    def __init__(self, version: Version, count: int) -> None:
         self._version = version
-        self.src, self.dst, self.eids = (np.empty(types.size, np.int64) for _ in range(3))
-        self.types, self.weights = types, np.empty(types.size, np.float32)
+        self.src, self.dst, self.eids = (np.empty(count, np.int64) for _ in range(3))
+        self.types, self.weights = np.empty(count, np.int32), np.empty(count, np.float32)
 
-    def fill(self, type_id: int, image: PartImage, slots: NDArray[np.uint32], places: NDArray[np.uint32]) -> None:
-        """Put the edges at ``slots`` in their places."""
+    def fill(self, here: slice, type_id: int, image: PartImage, slots: NDArray[np.int64], places: NDArray[np.uint32]) -> None:
+        """Put the edges at ``slots`` in their places, counted from the start of ``here``."""
         edge = image.edges[type_id]
         source = image.nodes[self._version.schema.node_type_id(self._version.schema.edge_types[type_id].src_type)]
-        rows = np.empty(slots.size, np.uint32)
-        columns.place(slots, _counting(slots.size), edge.src_row, rows)
-        columns.place_ids(settled(rows), places, source.ids, np.int64(image.parts), np.int64(image.part), self.src)
-        columns.place(slots, places, edge.out.nbr, self.dst)
-        columns.place(slots, places, edge.out.eid, self.eids)
+        slots = settled(slots)
+        columns.place_sources(slots, places, edge.src_row, source.ids, np.int64(image.parts), np.int64(image.part), self.src[here])
+        columns.place(slots, places, edge.out.nbr, self.dst[here])
+        columns.place(slots, places, edge.out.eid, self.eids[here])
         if edge.out.weights.size:
-            columns.place(slots, places, edge.out.weights, self.weights)
+            columns.place(slots, places, edge.out.weights, self.weights[here])
         else:
-            self.weights[places] = 1
+            self.weights[here][places] = 1
 
-    def record(self) -> EdgeDraws:
+    def record(self, held: int) -> EdgeDraws:
         """The answer."""
-        return EdgeDraws(src=self.src, dst=self.dst, eids=self.eids, types=self.types, weights=self.weights)
-
-
-def _counting(n: int) -> NDArray[np.uint32]:
-    return settled(np.arange(n, dtype=np.uint32))
+        own = slice(held)
+        return EdgeDraws(src=self.src[own], dst=self.dst[own], eids=self.eids[own], types=self.types[own], weights=self.weights[own])
 
 
 def edges(version: Version, *, types: Sequence[int], parts: Sequence[int], seed: int, start: int, count: int, uniform: bool) -> EdgeDraws:
@@ -87,14 +83,19 @@ def edges(version: Version, *, types: Sequence[int], parts: Sequence[int], seed:
     InvalidRequest, NotFound, Unavailable
         As there.
     """
-    local = local_draws(version, EDGE, types=types, parts=parts, seed=seed, start=start, count=count, uniform=uniform)
+    chunks = local_draws(version, EDGE, types=types, parts=parts, seed=seed, start=start, count=count, uniform=uniform)
     key = rng.key_of(seed, rng.EDGE_ROW)
-    answer = _Answer(version, local.types)
-    for type_id, image, own in local.of_parts(version):
-        edge = image.edges[type_id]
-        slots = draw_rows(key, start, local.draws[own], uniform_table(edge.out.nbr.size, EMPTY_U32) if uniform else edge.table)
-        answer.fill(type_id, image, slots, local.places[own])
-    return answer.record()
+    answer, held = _Answer(version, count), 0
+    for chunk in chunks:
+        here = slice(held, held + chunk.draws.size)
+        answer.types[here] = chunk.types
+        for type_id, image, own in chunk.of_parts(version):
+            edge = image.edges[type_id]
+            slots = np.empty(own.stop - own.start, np.int64)
+            draw_rows(key, chunk, own, uniform_table(edge.out.nbr.size, EMPTY_U32) if uniform else edge.table, slots)
+            answer.fill(here, type_id, image, slots, chunk.places[own])
+        held = here.stop
+    return answer.record(held)
 
 
 def race_edges(
@@ -128,9 +129,10 @@ def race_edges(
         if out.nbr.size:
             race.run(seed, type_id, image, rows=out.nbr.size, ids=out.eid, live=settled(EMPTY_U8), weights=out.weights, uniform=uniform)
     race.finish()
-    answer = _Answer(version, race.tags)
+    answer = _Answer(version, race.tags.size)
+    answer.types[:] = race.tags
     for type_id, image in race.entries:
         places = np.flatnonzero((race.tags == type_id) & (race.marks >> 32 == image.part))
         if places.size:
-            answer.fill(type_id, image, settled((race.marks[places] & 0xFFFFFFFF).astype(np.uint32)), settled(places.astype(np.uint32)))
-    return EdgeRace(edges=answer.record(), keys=race.keys)
+            answer.fill(slice(race.tags.size), type_id, image, race.marks[places] & 0xFFFFFFFF, settled(places.astype(np.uint32)))
+    return EdgeRace(edges=answer.record(race.tags.size), keys=race.keys)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit import rng
+from graphkit.jit import settled
 from storaged.draw.entries import draw_rows, local_draws, uniform_table
 from storaged.draw.race import Race
 from storaged.draw.version import NODE, Version
@@ -59,14 +60,23 @@ def nodes(version: Version, *, types: Sequence[int], parts: Sequence[int], seed:
     InvalidRequest, NotFound, Unavailable
         Where a number is impossible, there is nothing to draw, or a part is not held here.
     """
-    local = local_draws(version, NODE, types=types, parts=parts, seed=seed, start=start, count=count, uniform=uniform)
+    chunks = local_draws(version, NODE, types=types, parts=parts, seed=seed, start=start, count=count, uniform=uniform)
     key = rng.key_of(seed, rng.NODE_ROW)
-    ids = np.empty(local.draws.size, np.int64)
-    for type_id, image, own in local.of_parts(version):
-        node = image.nodes[type_id]
-        rows = draw_rows(key, start, local.draws[own], uniform_table(node.count, node.live_rows) if uniform else node.table)
-        columns.place_ids(rows, local.places[own], node.ids, np.int64(image.parts), np.int64(image.part), ids)
-    return NodeDraws(ids=ids, types=local.types)
+    ids, of_type, held = np.empty(count, np.int64), np.empty(count, np.int32), 0
+    for chunk in chunks:
+        here = slice(held, held + chunk.draws.size)
+        of_type[here] = chunk.types
+        for type_id, image, own in chunk.of_parts(version):
+            node = image.nodes[type_id]
+            table = uniform_table(node.count, node.live_rows) if uniform else node.table
+            if node.dense:
+                draw_rows(key, chunk, own, table, ids[here], in_place=True, scale=image.parts, offset=image.part)
+            else:
+                rows = np.empty(own.stop - own.start, np.int64)
+                draw_rows(key, chunk, own, table, rows)
+                columns.place(settled(rows), chunk.places[own], node.ids, ids[here])
+        held = here.stop
+    return NodeDraws(ids=ids[:held], types=of_type[:held])
 
 
 def race_nodes(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import kernel, prefetch
+from graphkit.jit import inlined, kernel, prefetch
 from graphkit.rng import below, word
 
 BLOCK = 64
@@ -86,6 +86,32 @@ def scatter_local(
             place += one
 
 
+@inlined
+def _hash_block(
+    key: np.uint64,
+    start: np.uint64,
+    draws: NDArray[np.uint32],
+    first: int,
+    size: np.uint64,
+    hot: NDArray[np.uint64],
+    row_of: NDArray[np.uint32],
+    columns: NDArray[np.uint64],
+    coins: NDArray[np.uint64],
+) -> None:
+    """Columns and coins of the block of draws that begins at ``first``, and a prefetch of what they read first."""
+    count = min(BLOCK, draws.shape[0] - first)
+    for k in range(count):
+        w = word(key, start + np.uint64(draws[first + k]))
+        columns[k] = below(w, size)
+        coins[k] = w * size
+    if hot.shape[0] > 0:
+        for k in range(count):
+            prefetch(hot, columns[k])
+    elif row_of.shape[0] > 0:
+        for k in range(count):
+            prefetch(row_of, columns[k])
+
+
 @kernel
 def draw_rows(
     key: np.uint64,
@@ -95,7 +121,10 @@ def draw_rows(
     hot: NDArray[np.uint64],
     cold: NDArray[np.uint32],
     row_of: NDArray[np.uint32],
-    rows: NDArray[np.uint32],
+    places: NDArray[np.uint32],
+    scale: np.int64,
+    offset: np.int64,
+    out: NDArray[np.int64],
 ) -> None:
     """Draw a row for each of some draws from one alias table.
 
@@ -112,80 +141,60 @@ def draw_rows(
         The table; empty: every column is certain.
     row_of : uint32[size]
         Column -> row; empty: column i is row i.
-    rows : uint32[m], out
+    places : uint32[m]
+        Where each draw's answer goes; empty: to ``out[k]``.
+    scale, offset : int64
+        A row is given as row * scale + offset: (parts, part) makes ids of a dense type, (1, 0) leaves rows.
+    out : int64[n], out
 
     Notes
     -----
     The column is the high half of word * size (Lemire 2019, without its rejection: joint error 2^-64) and its coin the
-    low half.
+    low half. While one block is read, the next one is on its way from memory.
     """
-    columns = np.empty(BLOCK, np.uint64)
-    coins = np.empty(BLOCK, np.uint64)
-    for first in range(0, draws.shape[0], BLOCK):
-        count = min(BLOCK, draws.shape[0] - first)
-        for k in range(count):
-            w = word(key, start + np.uint64(draws[first + k]))
-            columns[k] = below(w, size)
-            coins[k] = w * size
+    columns = np.empty((2, BLOCK), np.uint64)
+    coins = np.empty((2, BLOCK), np.uint64)
+    total = draws.shape[0]
+    if total > 0:
+        _hash_block(key, start, draws, 0, size, hot, row_of, columns[0], coins[0])
+    side = 0
+    for first in range(0, total, BLOCK):
+        count = min(BLOCK, total - first)
+        own, coin = columns[side], coins[side]
+        side = 1 - side
+        if first + BLOCK < total:
+            _hash_block(key, start, draws, first + BLOCK, size, hot, row_of, columns[side], coins[side])
         if hot.shape[0] > 0:
             for k in range(count):
-                prefetch(hot, columns[k])
-            for k in range(count):
-                column = columns[k]
+                column = own[k]
                 row = hot[column]
-                high = coins[k] >> _S32
+                high = coin[k] >> _S32
                 taken = column if high < (row >> _S32) else row & _LOW
-                if high == (row >> _S32) and (coins[k] & _LOW) < np.uint64(cold[column]):
+                if high == (row >> _S32) and (coin[k] & _LOW) < np.uint64(cold[column]):
                     taken = column
-                columns[k] = taken
+                own[k] = taken
+            if row_of.shape[0] > 0:
+                for k in range(count):
+                    prefetch(row_of, own[k])
         if row_of.shape[0] > 0:
             for k in range(count):
-                prefetch(row_of, columns[k])
+                own[k] = np.uint64(row_of[own[k]])
+        if places.shape[0] > 0:
             for k in range(count):
-                columns[k] = np.uint64(row_of[columns[k]])
-        for k in range(count):
-            rows[first + k] = np.uint32(columns[k])
+                out[places[first + k]] = np.int64(own[k]) * scale + offset
+        else:
+            for k in range(count):
+                out[first + k] = np.int64(own[k]) * scale + offset
 
 
 @kernel
-def place_ids(
-    rows: NDArray[np.uint32],
-    places: NDArray[np.uint32],
-    ids: NDArray[np.int64],
-    parts: np.int64,
-    part: np.int64,
-    out: NDArray[np.int64],
-) -> None:
-    """Put the node id of each row in its place.
-
-    Parameters
-    ----------
-    rows, places : uint32[m]
-    ids : int64[rows]
-        Of a sparse type; empty for a dense one: the id is then row * parts + part.
-    parts, part : int64
-    out : int64[n], out
-        ``out[places[k]]`` is the id of ``rows[k]``.
-    """
-    n = rows.shape[0]
-    if ids.shape[0] == 0:
-        for k in range(n):
-            out[places[k]] = np.int64(rows[k]) * parts + part
-    else:
-        for k in range(n):
-            if k + AHEAD < n:
-                prefetch(ids, rows[k + AHEAD])
-            out[places[k]] = ids[rows[k]]
-
-
-@kernel
-def place(rows: NDArray[np.uint32], places: NDArray[np.uint32], values: NDArray[Any], out: NDArray[Any]) -> None:
+def place(rows: NDArray[np.int64], places: NDArray[np.uint32], values: NDArray[Any], out: NDArray[Any]) -> None:
     """Put the value of each row in its place: ``out[places[k]] = values[rows[k]]``.
 
     Parameters
     ----------
-    rows, places : uint32[m]
-    values : int64[rows] or float32[rows] or uint32[rows]
+    rows, places : int64[m], uint32[m]
+    values : int64[rows] or float32[rows]
     out : the same dtype[n], out
     """
     n = rows.shape[0]
@@ -193,3 +202,38 @@ def place(rows: NDArray[np.uint32], places: NDArray[np.uint32], values: NDArray[
         if k + AHEAD < n:
             prefetch(values, rows[k + AHEAD])
         out[places[k]] = values[rows[k]]
+
+
+@kernel
+def place_sources(
+    slots: NDArray[np.int64],
+    places: NDArray[np.uint32],
+    src_row: NDArray[np.uint32],
+    ids: NDArray[np.int64],
+    parts: np.int64,
+    part: np.int64,
+    out: NDArray[np.int64],
+) -> None:
+    """Put the source's id of each edge in its place.
+
+    Parameters
+    ----------
+    slots, places : int64[m], uint32[m]
+    src_row : uint32[slots]
+        The source's row.
+    ids : int64[rows]
+        Of a sparse node type; empty for a dense one: the id is then row * parts + part.
+    parts, part : int64
+    out : int64[n], out
+        ``out[places[k]]`` is the source of ``slots[k]``.
+    """
+    n = slots.shape[0]
+    for k in range(n):
+        if k + 2 * AHEAD < n:
+            prefetch(src_row, slots[k + 2 * AHEAD])
+        if ids.shape[0] == 0:
+            out[places[k]] = np.int64(src_row[slots[k]]) * parts + part
+        else:
+            if k + AHEAD < n:
+                prefetch(ids, src_row[slots[k + AHEAD]])
+            out[places[k]] = ids[src_row[slots[k]]]

@@ -1,0 +1,132 @@
+"""Prints nanoseconds a draw, through `storaged.draw` in one process, beside what the machine's memory takes.
+
+    python -m tests.benchmarks.draws                # 1M and 10M rows, RMAT 1M / 16M
+    python -m tests.benchmarks.draws --rows 100000 --rmat 14 --degree 8 --draws 100000    # small
+
+Not a timed test: it asserts nothing. Every figure is the best of a few runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tests.kit.images import Edges, Nodes, version_of
+
+from asterism_proto.schema import EdgeType, NodeType, Schema
+from graphkit.jit import kernel, prefetch, settled
+from graphkit.rng import below, key_of, word
+from storaged import draw
+
+
+@kernel
+def _read_at_random(key: np.uint64, values: NDArray[np.uint64], count: np.int64) -> np.uint64:
+    """The sum of ``count`` random elements: hash, prefetch a block, read it."""
+    n = np.uint64(values.shape[0])
+    at = np.empty(64, np.uint64)
+    total = np.uint64(0)
+    for first in range(0, count, 64):
+        for k in range(64):
+            at[k] = below(word(key, np.uint64(first + k)), n)
+            prefetch(values, at[k])
+        for k in range(64):
+            total += values[at[k]]
+    return total
+
+
+def best(run: Callable[[int], Any], repeats: int) -> float:
+    """Seconds of the fastest of ``repeats`` runs, after one to warm up; each gets its own seed."""
+    run(0)
+    times = []
+    for seed in range(1, repeats + 1):
+        start = time.perf_counter()
+        run(seed)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def report(what: str, seconds: float, draws: int) -> None:
+    print(f"{what:<78}{seconds / draws * 1e9:>9.1f} ns", flush=True)
+
+
+def memory(mebibytes: int, repeats: int) -> None:
+    values = settled(np.ones(mebibytes << 17, np.uint64))
+    count = 1 << 20
+    report(f"random 8-byte reads from {mebibytes} MiB", best(lambda seed: _read_at_random(key_of(seed), values, np.int64(count)), repeats), count)
+
+
+def globally(rows: int, parts: int, draws: int, repeats: int) -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.random(rows).astype(np.float32)
+    schema = Schema(node_types=(NodeType(name="n", weighted=True),), parts=parts)
+    version = version_of(schema, {"n": Nodes(ids=np.arange(rows, dtype=np.int64), weights=weights)})
+    asked: dict[str, Any] = {"types": [0], "parts": range(parts), "start": 0, "count": draws}
+    for word_, uniform in (("by weight", False), ("uniform", True)):
+        seconds = best(lambda seed, uniform=uniform: draw.nodes(version, seed=seed, uniform=uniform, **asked), repeats)  # type: ignore[misc]
+        report(f"draw.nodes {word_}, {rows:,} rows in {parts} parts, {draws:,} draws", seconds, draws)
+    seconds = best(lambda seed: draw.nodes(version, seed=seed, uniform=False, **(asked | {"count": 1000})), repeats)
+    report(f"  the same, {1000:,} draws a call", seconds, 1000)
+    p = weights / weights.sum(dtype=np.float64)
+    few = min(draws, 100_000)
+    report("  numpy rng.choice(p=...)", best(lambda seed: np.random.default_rng(seed).choice(rows, few, p=p), 2), few)
+
+
+def rmat(scale: int, degree: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """2^scale nodes and ``degree`` edges for each, with Graph500's (.57, .19, .19, .05)."""
+    rng = np.random.default_rng(1)
+    edges = degree << scale
+    src, dst = np.zeros(edges, np.int64), np.zeros(edges, np.int64)
+    for _ in range(scale):
+        u = rng.random(edges, np.float32)
+        src = src * 2 + (u > 0.76)
+        dst = dst * 2 + (((u > 0.57) & (u <= 0.76)) | (u > 0.95))
+    shuffle = rng.permutation(1 << scale)
+    return shuffle[src], shuffle[dst]
+
+
+def of_neighbors(scale: int, degree: int, parts: int, seeds: int, repeats: int) -> None:
+    src, dst = rmat(scale, degree)
+    rng = np.random.default_rng(2)
+    schema = Schema(node_types=(NodeType(name="n"),), edge_types=(EdgeType(src_type="n", relation="e", dst_type="n", weighted=True),), parts=parts)
+    weights = rng.random(src.size).astype(np.float32) + np.float32(0.01)
+    version = version_of(schema, {"n": Nodes(ids=np.arange(1 << scale, dtype=np.int64))}, {"n:e:n": Edges(src=src, dst=dst, weights=weights)})
+    print(f"RMAT: {1 << scale:,} nodes, {src.size:,} edges, {parts} parts; {seeds:,} seeds that have neighbors")
+    ids = rng.choice(src, seeds)  # by degree, as a second hop would be
+    shuffled = rng.permutation(np.unique(src))[:seeds]
+    asked: dict[str, Any] = {"edge_types": [0], "node_type": 0, "direction": 1, "hop": 0, "want_weights": False, "want_edge_ids": False}
+    for where, nodes in (("nodes alike", shuffled), ("nodes by degree", ids)):
+        positions = np.arange(nodes.size)
+        for replace in (True, False):
+            for uniform in (False, True):
+
+                def run(seed: int, replace: bool = replace, uniform: bool = uniform, nodes: Any = nodes, positions: Any = positions) -> Any:
+                    return draw.neighbors(version, ids=nodes, positions=positions, seed=seed, count=10, replace=replace, uniform=uniform, **asked)
+
+                law = f"{'uniform' if uniform else 'by weight'}, {'with' if replace else 'without'} replacement"
+                report(f"draw.neighbors x 10 {law}, {where}", best(run, repeats), nodes.size * 10)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="*", default=[1_000_000, 10_000_000], help="sizes of the tables of global draws")
+    parser.add_argument("--rmat", type=int, default=20, help="log2 of the nodes of the graph of neighbor draws; 0: none")
+    parser.add_argument("--degree", type=int, default=16, help="edges a node of that graph")
+    parser.add_argument("--parts", type=int, default=8)
+    parser.add_argument("--draws", type=int, default=1_000_000)
+    parser.add_argument("--seeds", type=int, default=100_000)
+    parser.add_argument("--memory-mib", type=int, default=1024)
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    memory(options.memory_mib, options.repeats)
+    for rows in options.rows:
+        globally(rows, options.parts, options.draws, options.repeats)
+    if options.rmat:
+        of_neighbors(options.rmat, options.degree, options.parts, options.seeds, options.repeats)
+
+
+if __name__ == "__main__":
+    main()
