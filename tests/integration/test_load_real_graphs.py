@@ -18,7 +18,7 @@ from asterism import Client, Graph, ingest
 from asterism.formats import open_source
 from asterism.formats.generate import Shop, write_dgl, write_numpy
 from asterism.ingest import Progress
-from asterism_proto.errors import InvalidRequest, NotFound, NotReady, Unavailable
+from asterism_proto.errors import Conflict, InvalidRequest, NotFound, NotReady, Unavailable
 
 SCHEMAS = ROOT / "examples" / "schemas"
 
@@ -278,3 +278,36 @@ def test_an_error_of_the_service_leaves_the_load_open_to_go_on(client: Client, t
     first = client.begin_load("patient", resume_key=ingest.loading.resume_key(source, open_source(source), "fail"))
     assert len(first.written) >= 2
     assert ingest.load(client, "patient", source).load_id == first.load_id
+
+
+def test_a_source_that_changed_while_its_load_was_cut_off_is_told_and_loads_anew(client: Client, tmp_path: Path) -> None:
+    shop = Shop(users=50, items=9, categories=2, clicks=500, buys=0, follows=0)
+    source = write_dgl(shop, tmp_path / "shop")
+
+    def cut(progress: Progress) -> None:
+        if progress.rows_done > 300:
+            raise Cut
+
+    with pytest.raises(Cut):
+        ingest.load(client, "changed", source, schema=ingest.schema_of(source), chunk_rows=100, progress=cut)
+    pairs = shop.column("user:clicks:item", "edges", 0, 500)
+    pairs[0] = 49, 8
+    np.save(tmp_path / "shop" / "user_clicks_item-edges-0.npy", pairs)
+    with pytest.raises(Conflict, match="has changed since .* that load was given up"):
+        ingest.load(client, "changed", source, chunk_rows=100)
+    assert ingest.load(client, "changed", source, chunk_rows=100).edges == 509
+    graph = client.graph("changed")
+    graph.build()
+    assert Counter((a, b) for a, b, _ in edges_of(graph, "clicks").elements()) == Counter(map(tuple, pairs.tolist()))
+
+
+def test_of_two_rows_with_one_id_the_later_counts(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,x\n5,1\n6,1\n5,2\n")
+    (tmp_path / "b.csv").write_text("id,x\n6,9\n")
+    plain = tmp_path / "plain.yaml"
+    plain.write_text("nodes: {a: {files: [a.csv, b.csv], id: id, features: {x: int64}}}\n")
+    ingest.load(client, "twice", plain, schema=ingest.schema_of(plain))
+    graph = client.graph("twice")
+    graph.build()
+    assert np.asarray(graph.node_features([5, 6], "x", "a")["x"]).tolist() == [2, 9]
+    assert sum(len(batch) for batch in graph.scan_nodes("a")) == 2

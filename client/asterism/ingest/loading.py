@@ -132,20 +132,8 @@ def load(
     key = resume_key(Path(source), opened, on_bad_rows)
     under_way = client.begin_load(space, source=str(source), resume_key=key if resume else "")
     bad = Rejects(Path(rejects or f"{space}.rejects.csv") if on_bad_rows == "skip" else None)
-    try:
-        writer = _Writer(under_way, opened, bad, progress or (lambda _: None))
-        writer.nodes()
-        writer.edges()
-        commit = under_way.commit(rejected=bad.count)
-    except Conflict as error:
-        under_way.abandon()
-        raise Conflict(f"{source} has changed since the load {under_way.load_id} was begun ({error}); that load was given up: load again") from error
-    except InvalidRequest:
-        under_way.abandon()
-        raise
-    finally:
-        bad.close()
-    writer.tell("commit")
+    writer = _Writer(under_way, opened, bad, progress or (lambda _: None))
+    commit = _written(writer, under_way, bad, source)
     return LoadReport(
         nodes=writer.node_rows,
         edges=writer.edge_rows,
@@ -155,6 +143,24 @@ def load(
         commit=commit,
         seconds=time.monotonic() - began,
     )
+
+
+def _written(writer: _Writer, load: Load, bad: Rejects, source: str | Path) -> int:
+    """Write all and commit; a load that can not succeed is given up, one that was only interrupted stays open."""
+    try:
+        writer.nodes()
+        writer.edges()
+        commit = load.commit(rejected=bad.count)
+    except Conflict as error:
+        load.abandon()
+        raise Conflict(f"{source} has changed since the load {load.load_id} was begun ({error}); that load was given up: load again") from error
+    except InvalidRequest:
+        load.abandon()
+        raise
+    finally:
+        bad.close()
+    writer.tell("commit")
+    return commit
 
 
 class _Writer:
