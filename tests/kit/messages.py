@@ -1,6 +1,11 @@
-"""Hypothesis strategies: valid-shaped protobuf messages and frames, with values at and beyond every edge."""
+"""Hypothesis strategies: valid-shaped protobuf messages and frames, with values at and beyond every edge.
+
+`Known` values, by the names of fields, are what a server really holds: most requests name them, so that they come far.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from google.protobuf.descriptor import FieldDescriptor as Field
@@ -13,6 +18,7 @@ from asterism_proto.arrays import Frame
 from asterism_proto.methods import Method
 
 Content = Message | Frame
+Known = Mapping[str, Sequence[object]]
 
 WORDS = st.sampled_from(["shop", "", "nope", "user", "item", "age", "price", "tags", "when", "weight", "build", "id", "../../up", "é\0", "x" * 300])
 SECTIONS = {
@@ -42,7 +48,7 @@ def _whole(low: int, high: int) -> st.SearchStrategy[int]:
     return st.sampled_from(edges)
 
 
-def _scalar(field: Field, depth: int) -> st.SearchStrategy[object]:
+def _scalar(field: Field, depth: int, known: Known) -> st.SearchStrategy[object]:
     match field.cpp_type:
         case Field.CPPTYPE_STRING:
             return st.binary(max_size=40) if field.type == Field.TYPE_BYTES else WORDS
@@ -53,7 +59,7 @@ def _scalar(field: Field, depth: int) -> st.SearchStrategy[object]:
         case Field.CPPTYPE_ENUM:
             return st.sampled_from([*field.enum_type.values_by_number, 99])
         case Field.CPPTYPE_MESSAGE:
-            return messages(GetMessageClass(field.message_type), depth - 1)
+            return messages(GetMessageClass(field.message_type), known, depth - 1)
         case Field.CPPTYPE_INT32:
             return _whole(-(1 << 31), (1 << 31) - 1)
         case Field.CPPTYPE_UINT32:
@@ -64,15 +70,18 @@ def _scalar(field: Field, depth: int) -> st.SearchStrategy[object]:
             return _whole(0, (1 << 64) - 1)
 
 
-def messages(kind: type[Message], depth: int = 3) -> st.SearchStrategy[Message]:
+def messages(kind: type[Message], known: Known, depth: int = 3) -> st.SearchStrategy[Message]:
     """Messages of a kind with any subset of its fields set."""
-    optional = {}
+    required, optional = {}, {}
     for field in kind.DESCRIPTOR.fields:
         if field.cpp_type == Field.CPPTYPE_MESSAGE and depth == 0:
             continue
-        value = _scalar(field, depth)
-        optional[field.name] = st.lists(value, max_size=3) if field.is_repeated else value
-    return st.fixed_dictionaries({}, optional=optional).map(lambda values: kind(**values))
+        value = _scalar(field, depth, known)
+        if field.name in known:
+            right = st.sampled_from(known[field.name])
+            value = st.one_of(right, right, right, value)
+        (required if field.name in known else optional)[field.name] = st.lists(value, max_size=3) if field.is_repeated else value
+    return st.fixed_dictionaries(required, optional=optional).map(lambda values: kind(**values))
 
 
 @st.composite
@@ -87,20 +96,20 @@ def _sections(draw: st.DrawFn) -> dict[str, np.ndarray]:
             if right
             else draw(nps.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3))
         )
-        elements = st.sampled_from([0, 1, 2, 5]) if draw(st.booleans()) else nps.from_dtype(dtype)
+        elements = st.sampled_from([0, 1, 2, 5]) if dtype.kind != "b" and draw(st.booleans()) else nps.from_dtype(dtype)
         found[name] = draw(nps.arrays(dtype, shape, elements=elements))
     return found
 
 
-def requests(method: Method) -> st.SearchStrategy[Content]:
+def requests(method: Method, known: Known) -> st.SearchStrategy[Content]:
     """Requests of a method that its server can parse, if not answer."""
-    heads = messages(method.request)
+    heads = messages(method.request, known)
     return st.builds(Frame, heads, _sections()) if method.framed else heads
 
 
-def payloads(method: Method) -> st.SearchStrategy[bytes]:
+def payloads(method: Method, known: Known) -> st.SearchStrategy[bytes]:
     """What may arrive: any bytes, a request, a request with a bit of damage or cut short."""
-    packed = requests(method).map(method.pack)
+    packed = requests(method, known).map(method.pack)
 
     def damaged(parts: tuple[bytes, int, int]) -> bytes:
         data, at, mask = parts
