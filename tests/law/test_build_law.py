@@ -113,13 +113,13 @@ EDGES = Schema(
 
 
 def edge_load(rng: np.random.Generator, nodes: int, edges: int, stride: int = 1, chunk: int = 20_000) -> list[list[Op]]:
-    """Nodes with features, then edges, a fifth of them of one hub."""
+    """Nodes with features, then edges, half of them of one hub."""
     lengths = rng.integers(0, 4, nodes)
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     columns = {"f:x": rng.random((nodes, 2), np.float32), "f:l.indptr": indptr, "f:l.values": rng.integers(0, 99, int(indptr[-1]))}
     ids = np.arange(nodes, dtype=np.int64) * stride
     shuffled = rng.permutation(nodes)
-    src, dst = np.where(rng.random(edges) < 0.2, 6, rng.integers(0, nodes, edges)) * stride, rng.integers(0, nodes, edges) * stride
+    src, dst = np.where(rng.random(edges) < 0.5, 6, rng.integers(0, nodes, edges)) * stride, rng.integers(0, nodes, edges) * stride
     weight = rng.random(edges, np.float32) * (rng.random(edges) < 0.9)
     eid = np.arange(edges)
     ops = [Op(kind=graph.NODES, type_id=0, arrays={"ids": ids[shuffled], **columns})]

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from asterism_proto.errors import AsterismError
-from storaged.build.part import build_part, finished_before
+from storaged.build.part import build_part, expected_rows, finished_before
 from storaged.build.progress import Progress
 from storaged.build.task import RESULT, PartResult, Task, finished
 from storaged.store.graph import GraphStore
@@ -23,7 +23,10 @@ def build(task: Task, progress: Progress) -> list[PartResult]:
     store = GraphStore.open(task.checkpoint, task.schema, read_only=True)
     tables = TableStore.open(task.output / "stat")
     try:
-        results = [finished_before(task, part) or build_part(task, part, store, tables, progress) for part in task.parts]
+        known = {part: finished_before(task, part) for part in task.parts}
+        for part in (part for part in task.parts if known[part] is None):
+            progress.expect(expected_rows(task, part, store, progress))
+        results = [known[part] or build_part(task, part, store, tables, progress) for part in task.parts]
     finally:
         tables.close()
         store.close()

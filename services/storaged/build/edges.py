@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from asterism_proto.errors import Internal, InvalidRequest
 from graphkit.alias import build_rows
 from storaged.build.columns import build_columns
+from storaged.build.hub import build_hub
 from storaged.build.kernels import DELETED, arrange, bits, mix_records, resolve, sort_rows
 from storaged.build.nodes import CHUNK, MAX_ROWS, Rows
 from storaged.build.source import Sections, Workplace
@@ -254,20 +255,24 @@ def _alias_rows(work: Workplace, side: _Side, indptr: I64, weights: F32) -> None
     even = bool(weights.size == 0) or (
         weights[0] > 0 and all(bool((weights[low : low + CHUNK] == weights[0]).all()) for low in range(0, weights.size, CHUNK))
     )
-    sums = image.append_to(f"{side.name}.sums", np.float64)
-    hot = None if even else image.append_to(f"{side.name}.hot", np.uint64)
-    cold = None if even else image.append_to(f"{side.name}.cold", np.uint32)
+    rows = side.rows.rows
+    sums = image.create(f"{side.name}.sums", np.float64, (rows,))
+    hot = None if even else image.create(f"{side.name}.hot", np.uint64, (weights.size,))
+    cold = None if even else image.create(f"{side.name}.cold", np.uint32, (weights.size,))
     low = 0
-    while low < side.rows.rows:
-        high = int(np.searchsorted(indptr, indptr[low] + limit, side="right")) - 1
-        high = min(max(high, low + 1), low + limit, side.rows.rows)
-        first, last = int(indptr[low]), int(indptr[high])
-        row_hot, row_cold, row_sums = build_rows(indptr[low : high + 1] - first, weights[first:last])
-        sums.append(row_sums)
-        if hot is not None and cold is not None:
-            hot.append(row_hot)
-            cold.append(row_cold)
-        work.progress.step(last - first)
+    while low < rows:
+        high = min(int(np.searchsorted(indptr, indptr[low] + limit, side="right")) - 1, low + limit, rows)
+        if hot is not None and cold is not None and high <= low:
+            high = low + 1
+            slots = slice(int(indptr[low]), int(indptr[high]))
+            sums[low] = build_hub(weights[slots], hot[slots], cold[slots])
+        else:
+            high = max(high, low + 1)
+            slots = slice(int(indptr[low]), int(indptr[high]))
+            row_hot, row_cold, sums[low:high] = build_rows(indptr[low : high + 1] - slots.start, weights[slots])
+            if hot is not None and cold is not None:
+                hot[slots], cold[slots] = row_hot, row_cold
+        work.progress.step(slots.stop - slots.start)
         low = high
 
 

@@ -45,7 +45,6 @@ def build_part(task: Task, part: int, store: GraphStore, tables: TableStore, pro
     work = Workplace(
         task=task, part=part, source=source, image=ImageWriter(part_folder(task.output, part)), scratch=scratch, tables=tables, progress=progress
     )
-    progress.expect(_expected(task, source))
     nodes = [build_nodes(work, type_id) for type_id in range(len(task.schema.node_types))]
     rows = [result.rows for result in nodes]
     edges = [build_edges(work, type_id, rows) for type_id in range(len(task.schema.edge_types))]
@@ -71,8 +70,9 @@ def _mark(task: Task, part: int) -> Path:
     return folder / f"p{part:05d}.json"
 
 
-def _expected(task: Task, source: Source) -> int:
-    """Rows that the passes over this part will report: each block once or twice, then its rows in a table."""
+def expected_rows(task: Task, part: int, store: GraphStore, progress: Progress) -> int:
+    """Rows that the passes over a part will report: each block once or twice, then its rows in a table."""
+    source = Source(store, task.loads, part, progress)
     schema, rows = task.schema, 0
     for type_id, node_type in enumerate(schema.node_types):
         rows += sum(ref.rows for ref in source.refs(type_id, NODES)) * (3 if node_type.weighted else 2)

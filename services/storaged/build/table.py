@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,7 +111,7 @@ class _Passes:
         """Pass 1: rows of positive weight in row order, their number and sum."""
         self._work.progress.phase("B1")
         out, row_of = self._writer(keys.B1), None
-        sums = _BlockSums()
+        sums = BlockSums()
         lightest, heaviest = np.inf, 0.0
         for low in range(0, rows, SCRATCH_ROWS):
             high = min(low + SCRATCH_ROWS, rows)
@@ -147,7 +147,7 @@ class _Passes:
     def sweep(self, lights: int, heavies: int, size: int) -> None:
         """Pass 3: every light column takes the open heavy one as alias, every closed heavy column the next."""
         self._work.progress.phase("sweep")
-        swept = _Sweep(self._blocks(keys.B2, lights), self._blocks(keys.B3, heavies), self._writer(keys.LIGHT), self._writer(keys.HEAVY))
+        swept = Sweep(self._blocks(keys.B2, lights), self._blocks(keys.B3, heavies), self._writer(keys.LIGHT), self._writer(keys.HEAVY))
         short = swept.run()
         if not short <= TOLERANCE * size:
             raise Internal(f"{self._name} of part {self._work.part}: the leftovers of the sweep are short of {short}; the version is refused")
@@ -198,7 +198,7 @@ class _Passes:
         return TableResult(size=scan.size, weight=scan.weight, distance=float(out[0]), worst=float(out[1]), underflow=int(out[2]))
 
 
-class _BlockSums:
+class BlockSums:
     """Compensated sums of every ``BLOCK`` weights, whatever the pieces they come in."""
 
     def __init__(self) -> None:
@@ -207,6 +207,7 @@ class _BlockSums:
         self._sums: list[float] = []
 
     def add(self, weights: F32) -> None:
+        """The next weights."""
         self._held.append(weights)
         self._rows += weights.size
         while self._rows >= BLOCK:
@@ -215,6 +216,7 @@ class _BlockSums:
             self._held, self._rows = [joined[BLOCK:]], self._rows - BLOCK
 
     def total(self) -> float:
+        """The sum of all of them."""
         if self._rows:
             self._sums.append(neumaier(np.concatenate(self._held)))
             self._held, self._rows = [], 0
@@ -239,10 +241,20 @@ class _Ordered:
             self._held = next(self._blocks, None)
 
 
-class _Sweep:
-    """Drives `graphkit.alias.sweep` over two streams of blocks and writes two."""
+class Rows(Protocol):
+    """Takes (position, probability, alias, alias id), positions ascending: a table, or a place in memory."""
 
-    def __init__(self, lights: Iterator[Columns], heavies: Iterator[Columns], light_out: TableWriter, heavy_out: TableWriter) -> None:
+    def append(self, *columns: NDArray[Any]) -> None:
+        """Add rows, column by column."""
+
+    def finish(self) -> int:
+        """No more will come; gives their number."""
+
+
+class Sweep:
+    """Drives `graphkit.alias.sweep` over two streams of (position, id, p) and writes two."""
+
+    def __init__(self, lights: Iterator[Columns], heavies: Iterator[Columns], light_out: Rows, heavy_out: Rows) -> None:
         self._lights, self._heavies, self._light_out, self._heavy_out = lights, heavies, light_out, heavy_out
         self._cursor = np.array([0, 0, -1], np.int64)
         self._residual = np.zeros(2, np.float64)
