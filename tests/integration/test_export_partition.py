@@ -191,7 +191,11 @@ def few(nodes: int, edges: int) -> FlatGraph:
     )
 
 
-def test_no_part_is_left_without_a_node_while_there_are_enough(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_part_is_left_without_a_node_while_there_are_enough(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Whatever configured logging in this process before may have silenced the loggers that it did not know.
+    monkeypatch.setattr(logging.getLogger("asterism.export"), "disabled", False)
     with caplog.at_level(logging.WARNING, "asterism.export"):
         report = export.dgl(few(9, 5), tmp_path / "out", parts=8)
     assert all(part.nodes["user"] >= 1 for part in report.parts)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import shutil
 import time
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,15 +15,16 @@ import numpy as np
 
 from asterism.export import assign as assignment
 from asterism.export import metis
-from asterism.export.edges import ends, read_edges
+from asterism.export.edges import Edges, ends, read_edges
 from asterism.export.layout import NodeTable, Ranges
 from asterism.export.nodes import number, read_ids, write_features
 from asterism.export.parts import FORMATS, write_graphs_of_parts
 from asterism.export.plan import Plan, checked_name, plan
 from asterism.export.report import ExportReport, PartReport
 from asterism.export.run import Meter, Run
+from asterism.export.seal import unfinished, write_manifest
 from asterism.export.source import Progress, Scannable
-from asterism_proto.errors import Conflict, InvalidRequest
+from asterism_proto.errors import InvalidRequest
 
 MAX_PARTS = 1 << 15
 
@@ -96,10 +94,8 @@ def dgl(
     assign : {"random", "metis"} or Path
         Which part a node goes to: by a hash of (seed, type, id); so that few edges are cut (in memory); or as a folder
         says, with ``<ntype>.txt`` (a part per line, nodes by id) and ``partition_meta.json``.
-    seed : int
-        Of the assignment.
-    version : int, optional
-        Of the space; None is the current one.
+    seed, version : int
+        Of the assignment; of the space, None being the current one.
     halo_hops : int
         How far beyond its own nodes a part knows the in-edges.
     graph_name : str, optional
@@ -110,10 +106,8 @@ def dgl(
         The feature that weights of weighted types are written as; None leaves them out.
     formats : sequence of {"coo", "csr", "csc"}
         What ``graph.dgl`` holds. DGL makes what is missing when it is needed.
-    balance_ntypes, balance_edges : bool
-        For METIS: balance each node type over the parts; balance the in-degrees.
-    objective : {"cut", "vol"}
-        For METIS: fewest edges between parts, or least traffic.
+    balance_ntypes, balance_edges, objective : bool, bool, {"cut", "vol"}
+        For METIS: balance each node type over the parts; balance the in-degrees; fewest edges between parts, or least traffic.
     overwrite : bool
         Replace a folder that is not empty.
     progress : callable, optional
@@ -126,21 +120,13 @@ def dgl(
 
     Raises
     ------
-    Conflict
-        Where ``out`` is there and not empty.
-    InvalidRequest
-        Where an option does not fit, or the graph has no nodes.
-    NotFound
-        Where there is no such version, or a folder of assignments lacks a file.
+    Conflict, InvalidRequest, NotFound
+        ``out`` is not empty; an option does not fit, or there are no nodes; no such version, or file of an assignment.
     """
     began = time.monotonic()
-    if isinstance(assign, str) and assign not in ("random", "metis"):
-        assign = Path(assign)
-        if not assign.is_dir():
-            raise InvalidRequest(f"assign {str(assign)!r}: expected random, metis, or a folder of assignments")
     options = Options(
         parts=parts,
-        assign=assign,
+        assign=_known(assign),
         seed=seed,
         halo_hops=halo_hops,
         graph_name=graph_name or graph.space,
@@ -150,18 +136,9 @@ def dgl(
         objective=objective,
     )
     layout = plan(graph.schema, homogeneous=homogeneous, weight=weight)
-    out = Path(out)
-    if not overwrite and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise Conflict(f"{out} is there already; choose another folder, or say overwrite")
-    partial = out.with_name(f"{out.name}.partial-{uuid.uuid4().hex[:8]}")
-    try:
+    with unfinished(out := Path(out), overwrite=overwrite) as partial:
         run = _begin(graph, layout, version, parts, partial, progress)
-        reports, cut, method = _write(run, options)
-        _seal(run, options, cut, method)
-        _publish(partial, out)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+        reports, cut = _write(run, options)
     return ExportReport(
         out=out,
         config=out / f"{options.graph_name}.json",
@@ -173,6 +150,15 @@ def dgl(
         warnings=tuple(run.warnings),
         seconds=time.monotonic() - began,
     )
+
+
+def _known(assign: str | Path) -> str | Path:
+    """A word for a method, or a folder that is there."""
+    if assign in ("random", "metis"):
+        return assign
+    if not Path(assign).is_dir():
+        raise InvalidRequest(f"assign {str(assign)!r}: expected random, metis, or a folder of assignments")
+    return Path(assign)
 
 
 def _begin(graph: Scannable, layout: Plan, version: int | None, parts: int, partial: Path, progress: Progress | None) -> Run:
@@ -195,7 +181,7 @@ def _pin(graph: Scannable, layout: Plan, version: int | None) -> int:
     raise InvalidRequest(f"space {graph.space!r} has no nodes to export")
 
 
-def _write(run: Run, options: Options) -> tuple[list[PartReport], int, str]:
+def _write(run: Run, options: Options) -> tuple[list[PartReport], int]:
     tables = read_ids(run)
     owners, method = _assign(run, options, tables)
     for kind, each in zip(run.plan.nodes, owners, strict=True):
@@ -207,8 +193,10 @@ def _write(run: Run, options: Options) -> tuple[list[PartReport], int, str]:
     edges = read_edges(run, tables, nodes)
     tables.clear()
     reports = write_graphs_of_parts(run, nodes, edges, hops=options.halo_hops, formats=options.formats)
+    shutil.rmtree(run.scratch)
     _configure(run, options, method, nodes, edges.ranges)
-    return reports, edges.cut, method
+    write_manifest(run, _described(run, options, method, nodes, edges))
+    return reports, edges.cut
 
 
 def _assign(run: Run, options: Options, tables: list[NodeTable]) -> tuple[list[assignment.Owners], str]:
@@ -277,20 +265,9 @@ def _configure(run: Run, options: Options, method: str, nodes: Ranges, edges: Ra
     (run.out / f"{options.graph_name}.json").write_text(json.dumps(content, indent=4) + "\n")
 
 
-def _seal(run: Run, options: Options, cut: int, method: str) -> None:
-    """Remove scratch, write the manifest, and make every file durable."""
-    shutil.rmtree(run.scratch)
-    files: dict[str, Any] = {}
-    paths = sorted(path for path in run.out.rglob("*") if path.is_file())
-    meter = Meter(run, "digests", len(paths))
-    for path in paths:
-        with open(path, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-            os.fsync(file.fileno())
-        files[str(path.relative_to(run.out))] = {"bytes": path.stat().st_size, "sha256": digest}
-        meter.add(1)
-    config = json.loads((run.out / f"{options.graph_name}.json").read_text())
-    manifest = {
+def _described(run: Run, options: Options, method: str, nodes: Ranges, edges: Edges) -> dict[str, Any]:
+    """What the manifest says beside its files."""
+    return {
         "space": run.graph.space,
         "version": run.version,
         "seed": options.seed,
@@ -300,39 +277,8 @@ def _seal(run: Run, options: Options, cut: int, method: str) -> None:
         "halo_hops": options.halo_hops,
         "formats": list(options.formats),
         "config": f"{options.graph_name}.json",
-        "nodes": {label: [b - a for a, b in spans] for label, spans in config["node_map"].items()},
-        "edges": {label: [b - a for a, b in spans] for label, spans in config["edge_map"].items()},
-        "edge_cut": cut,
+        "nodes": {kind.label: nodes.counts[:, i].tolist() for i, kind in enumerate(run.plan.nodes)},
+        "edges": {kind.label: edges.ranges.counts[:, i].tolist() for i, kind in enumerate(run.plan.edges)},
+        "edge_cut": edges.cut,
         "warnings": run.warnings,
-        "files": files,
     }
-    with open(run.out / "manifest.json", "w") as file:
-        json.dump(manifest, file, indent=2)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    for folder in (*(path for path in run.out.rglob("*") if path.is_dir()), run.out):
-        _sync(folder)
-
-
-def _publish(partial: Path, out: Path) -> None:
-    """Give the finished folder its name; what was there before goes once it has it."""
-    old = out.with_name(f"{out.name}.partial-{uuid.uuid4().hex[:8]}")
-    if out.is_dir() and not any(out.iterdir()):
-        out.rmdir()
-    elif out.exists():
-        out.rename(old)
-    partial.rename(out)
-    _sync(out.parent)
-    if old.is_dir():
-        shutil.rmtree(old)
-    else:
-        old.unlink(missing_ok=True)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
