@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import resource
 import shutil
 import threading
 import time
@@ -51,6 +52,7 @@ class Storaged:
     """
 
     def __init__(self, settings: StoragedSettings, metad: Transport) -> None:
+        _allow_files()
         self._settings = settings
         self._identity = open_folder(settings.data, "storaged")
         self._folders = Folders(settings.data)
@@ -200,6 +202,13 @@ class Storaged:
         if self._grpc is not None and not self._stopping.is_set():
             self._grpc.set_serving(True)
             logger.info("storaged_ready", extra={"address": self.address})
+
+
+def _allow_files() -> None:
+    """Let this process open as many files as the host allows: every array of an image is a mapped one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _order(order: meta.TaskOrder, schema: Schema) -> work.Order:

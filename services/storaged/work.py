@@ -137,6 +137,8 @@ class _Build:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
+                # Few malloc arenas: RocksDB's threads would keep one each, outside the build's limit.
+                env={**os.environ, "MALLOC_ARENA_MAX": "2"},  # noqa: TID251 - a child's environment is ours and one word
                 text=True,
                 start_new_session=True,
             )
