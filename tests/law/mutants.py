@@ -1,0 +1,261 @@
+"""Plants every fault that samplers in the field have had into ours, and shows that the law suite rejects each.
+
+    python tests/law/mutants.py            # prints a table; exit 1 when a mutant survives or the sampler itself is rejected
+    python tests/law/mutants.py floyd      # those whose name contains the word
+
+A mutant is a change of a module's source, applied as it is imported; kernels run interpreted, so nothing is compiled.
+A change that no longer fits the source is an error: a mutant must not die of old age.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+SCALE = 0.1
+"""Of the suite's sizes: enough for faults of this kind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    """A fault: where it was met, and the change of our source that plants it."""
+
+    name: str
+    met: str
+    module: str
+    changes: tuple[tuple[str, str], ...]
+
+
+def change(name: str, met: str, module: str, *changes: tuple[str, str]) -> Mutant:
+    return Mutant(name=name, met=met, module=module, changes=changes)
+
+
+ALIAS, RNG, SPLIT = "graphkit.alias", "graphkit.rng", "graphkit.split"
+COLUMNS, NEIGHBORS, DISTINCT, RACE = (f"storaged.kernel.{room}" for room in ("columns", "neighbors", "distinct", "race"))
+VERSION = "storaged.draw.version"
+
+SHUFFLED = "chosen = k + np.int64(below(word(key, np.uint64(k)), np.uint64(degree - k)))"
+DRAWN = "column = start + np.int64(below(w, degree))"
+
+MUTANTS: tuple[Mutant, ...] = (
+    change(
+        "reservoir off by one",
+        "Nebula #6091",
+        DISTINCT,
+        (SHUFFLED, SHUFFLED.replace("chosen = k +", "chosen = k + 1 +").replace("degree - k)", "degree - k - 1)")),
+    ),
+    change("Floyd off by one", "torch_sparse #385", DISTINCT, (SHUFFLED, SHUFFLED.replace("degree - k)", "degree - k - 1)"))),
+    change(
+        "first neighbor never picked",
+        "DGL #1928",
+        NEIGHBORS,
+        (DRAWN, "column = start + max(np.int64(below(w, degree)), min(1, np.int64(degree) - 1))"),
+    ),
+    change(
+        "zero weight picked, in whole rows",
+        "cuGraph #4607",
+        DISTINCT,
+        ("weights[start + j] > np.float32(0.0)", "weights[start + j] >= np.float32(0.0)"),
+    ),
+    change(
+        "zero weight picked, by tables", "cuGraph #4607", ALIAS, ("scaled = np.rint(prob * _TWO64)", "scaled = np.rint(max(prob, 1e-3) * _TWO64)")
+    ),
+    change("zero weight picked, in a race", "cuGraph #4607", RACE, ("if not weight > 0.0:\n            continue", "weight = max(weight, 0.5)")),
+    change(
+        "the light half dropped",
+        "passes DGL's own test",
+        ALIAS,
+        ("scaled = np.rint(prob * _TWO64)", "scaled = np.rint(prob * _TWO64) if prob >= 0.5 else 0.0"),
+    ),
+    change(
+        "alias and probability swapped, globally",
+        "classic",
+        COLUMNS,
+        ("taken = column if high < (row >> _S32) else row & _LOW", "taken = row & _LOW if high < (row >> _S32) else column"),
+    ),
+    change(
+        "alias and probability swapped, in rows",
+        "classic",
+        NEIGHBORS,
+        (
+            "accepted = slot if high < (entry >> _S32) else bases[b] + np.int64(entry & _LOW)",
+            "accepted = bases[b] + np.int64(entry & _LOW) if high < (entry >> _S32) else slot",
+        ),
+    ),
+    change(
+        "unpaired columns lead to outcome 0",
+        "PecanPy",
+        ALIAS,
+        (
+            "    if open_row >= 0:\n        prob[open_row] = 1.0\n        alias[open_row] = open_row\n",
+            "    if open_row >= 0:\n        prob[open_row] = max(high - 0.01, 0.0)\n        alias[open_row] = 0\n",
+        ),
+    ),
+    change(
+        "stale totals",
+        "Euler",
+        VERSION,
+        ("float(share.count if uniform else share.weight)", "float(share.count if uniform else share.weight * (1 + 0.5 * (part == 0)))"),
+    ),
+    change(
+        "floor, and the rest to parts alike",
+        "Euler",
+        SPLIT,
+        (
+            "    _choose(np.uint64(key), np.uint64(start), shares.hot, shares.cold, out)\n",
+            "    exact = np.floor(count * shares.measure / shares.total).astype(int)\n"
+            "    rest = np.random.default_rng(int(key)).integers(0, exact.size, count - exact.sum())\n"
+            "    out[:] = np.random.default_rng(int(key) + start).permutation(np.r_[np.repeat(np.arange(exact.size), exact), rest])\n",
+        ),
+    ),
+    change(
+        "float32 prefix sums over a union",
+        "Euler",
+        NEIGHBORS,
+        ("reached += measures[t, i]", "reached = np.float32(np.float32(reached) + np.float32(measures[t, i]))"),
+    ),
+    change(
+        "float32 sums of rows",
+        "Euler",
+        ALIAS,
+        ("            t: float = s + x\n", "            t: float = np.float32(s + x)\n"),
+        ("error += (s - t) + x if s >= x else (x - t) + s", "error += 0.0"),
+    ),
+    change(
+        "rows from 32 bits, globally", "many", COLUMNS, ("columns[k] = below(w, size)", "columns[k] = ((w >> np.uint64(32)) * size) >> np.uint64(32)")
+    ),
+    change(
+        "rows from 32 bits, in neighborhoods",
+        "many",
+        NEIGHBORS,
+        (DRAWN, "column = start + np.int64(((w >> np.uint64(32)) * degree) >> np.uint64(32))"),
+    ),
+    change(
+        "coins of 32 bits", "many", COLUMNS, ("if high == (row >> _S32) and (coin[k] & _LOW) < np.uint64(cold[column]):", "if high < np.uint64(0):")
+    ),
+    change("answers grouped by part", "unshuffled shards", COLUMNS, ("places[at] = place", "places[at] = at")),
+    change(
+        "the same stream on every worker",
+        "Euler",
+        COLUMNS,
+        ("w = word(key, start + np.uint64(draws[first + k]))", "w = word(key, start + np.uint64(first + k))"),
+    ),
+    change("one stream for every position", "Euler", "storaged.kernel.rows", ("out[i] = derive(key, np.uint64(positions[i]))", "out[i] = key")),
+    change(
+        "streams of neighboring seeds lag",
+        "seed + k * constant",
+        RNG,
+        ("key = np.uint64(mix64(np.uint64(seed & 0xFFFFFFFFFFFFFFFF)))", "key = np.uint64(seed & 0xFFFFFFFF) * GOLDEN"),
+        ("key = np.uint64(derive(key, np.uint64(tag)))", "key = key + (np.uint64(tag) << np.uint64(40))"),
+    ),
+    change(
+        "streams of neighboring positions lag",
+        "seed + k * constant",
+        "storaged.kernel.rows",
+        ("out[i] = derive(key, np.uint64(positions[i]))", "out[i] = key + np.uint64(positions[i]) * np.uint64(0x9E3779B97F4A7C15)"),
+    ),
+    change(
+        "starting over after too many rejections",
+        "tempting",
+        DISTINCT,
+        (
+            "            found = drawn\n            if drawn < count:\n",
+            "            found = drawn\n            if drawn < count:\n"
+            "                for k in range(drawn):\n                    marks[used[k]] = -1\n"
+            "                drawn = np.int64(0)\n",
+        ),
+    ),
+    change(
+        "rejected draws taken with replacement",
+        "tempting",
+        DISTINCT,
+        ("        if marks[at] >= 0:\n            refused += 1", "        if marks[at] >= 0 and refused < 1:\n            refused += 1"),
+    ),
+    change("a race by -log(u) * w", "classic", RACE, ("return -log(unit(w)) / weight", "return -log(unit(w)) * weight")),
+    change(
+        "a union's types alike",
+        "many",
+        NEIGHBORS,
+        ("total += measures[t, i]\n", "total += measures[t, i] > 0.0\n"),
+        ("reached += measures[t, i]", "reached += measures[t, i] > 0.0"),
+    ),
+)
+
+
+class _Planter(importlib.abc.MetaPathFinder):
+    """Imports one module with its source changed, and leaves all others alone."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self._mutant = mutant
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
+        if fullname != self._mutant.module:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.origin is None:
+            return None
+        spec.loader = _Loader(fullname, spec.origin, self._mutant)
+        return spec
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    def __init__(self, fullname: str, path: str, mutant: Mutant) -> None:
+        super().__init__(fullname, path)
+        self._mutant = mutant
+
+    def get_code(self, fullname: str) -> Any:
+        source = self.get_data(self.path).decode()
+        for old, new in self._mutant.changes:
+            if source.count(old) != 1:
+                raise LookupError(f"mutant {self._mutant.name!r}: {old!r} is {source.count(old)} times in {self._mutant.module}, not once")
+            source = source.replace(old, new)
+        return compile(source, self.path, "exec")
+
+
+def verdict(mutant: Mutant | None) -> tuple[str, str]:
+    """(check, why) of the first check that rejects a sampler; ("", "") where all of them accept it."""
+    for name in [n for n in sys.modules if n.split(".")[0] in ("graphkit", "storaged") or n.startswith(("tests.kit", "tests.law.checks"))]:
+        del sys.modules[name]
+    planters = [] if mutant is None else [_Planter(mutant)]
+    sys.meta_path[:0] = planters
+    try:
+        checks = importlib.import_module("tests.law.checks")
+        for check in checks.CHECKS:
+            try:
+                check(SCALE)
+            except checks.Rejected as rejection:
+                return check.__name__, str(rejection)
+    finally:
+        del sys.meta_path[: len(planters)]
+    return "", ""
+
+
+def main(words: Sequence[str]) -> int:
+    """Print a line per mutant; 0 when the sampler is accepted and every mutant rejected."""
+    sys.path[:0] = [str(ROOT), *(str(ROOT / room) for room in ("services", "client", "proto"))]
+    numba_config = importlib.import_module("numba").config
+    numba_config.DISABLE_JIT = True
+    wrong = 0
+    for mutant in (None, *(m for m in MUTANTS if all(w.lower() in m.name.lower() for w in words))):
+        start = time.perf_counter()
+        check, why = verdict(mutant)
+        right = bool(check) == (mutant is not None)
+        wrong += not right
+        name, met = ("(the sampler itself)", "") if mutant is None else (mutant.name, mutant.met)
+        said = f"rejected by {check}: {why}" if check else "accepted"
+        print(f"{'ok' if right else 'WRONG':<6}{name:<42}{met:<23}{time.perf_counter() - start:4.1f} s  {said[:140]}", flush=True)
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

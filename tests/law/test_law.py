@@ -1,0 +1,39 @@
+"""Every check of the law, on the compiled sampler at full size, and on the interpreted one small."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.law import checks
+
+
+@pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
+def test_the_law_holds(check: Callable[[float], None]) -> None:
+    check(3.0)
+
+
+def test_every_check_is_in_the_suite() -> None:
+    named = {name for name, value in vars(checks).items() if callable(value) and "scale" in getattr(value, "__annotations__", {})}
+    assert named == {check.__name__ for check in checks.CHECKS}
+
+
+def test_counts_that_are_off_are_rejected_and_fair_ones_are_not() -> None:
+    checks.require_counts([510, 490], [500, 500], "fair")
+    checks.require_counts([0, 1000], [0, 1000], "certain")
+    with pytest.raises(checks.Rejected, match="chi-square"):
+        checks.require_counts([600, 400], [500, 500], "loaded")
+    with pytest.raises(checks.Rejected, match="impossible"):
+        checks.require_counts([1, 999], [0, 1000], "impossible")
+    with pytest.raises(checks.Rejected):
+        checks.require_independent(np.tile([0, 1], 500), np.tile([1, 0], 500), 2, "alternating")
+
+
+def test_the_suite_rejects_every_mutant_and_accepts_the_sampler() -> None:
+    script = Path(__file__).with_name("mutants.py")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
