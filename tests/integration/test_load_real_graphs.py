@@ -293,7 +293,7 @@ def test_a_source_that_changed_while_its_load_was_cut_off_is_told_and_loads_anew
     pairs = shop.column("user:clicks:item", "edges", 0, 500)
     pairs[0] = 49, 8
     np.save(tmp_path / "shop" / "user_clicks_item-edges-0.npy", pairs)
-    with pytest.raises(Conflict, match="has changed since .* that load was given up"):
+    with pytest.raises(Conflict, match=r"has changed since .* that load was given up"):
         ingest.load(client, "changed", source, chunk_rows=100)
     assert ingest.load(client, "changed", source, chunk_rows=100).edges == 509
     graph = client.graph("changed")

@@ -348,3 +348,23 @@ def test_large_rows_make_smaller_chunks(tmp_path: Path, monkeypatch: pytest.Monk
     assert np.concatenate([chunk.ids for chunk in found]).tolist() == list(range(20))
     assert max(len(chunk) for chunk in found) <= 4
     assert sum(chunk.nbytes for chunk in found) == (tmp_path / "people.csv").stat().st_size
+
+
+def test_a_quote_left_open_swallows_no_rows(tmp_path: Path) -> None:
+    schema = "nodes: {person: {files: people.csv, id: id, features: {name: bytes}}}\n"
+    text = 'id,name\n1,"Ann"\n2,"Bob\n3,Cy\n4,"5"" tall"\n5,"Di\n6,Ed\n'
+    (chunk,) = nodes(tmp_path, schema, {"people.csv": text})
+    assert chunk.ids.tolist() == [1, 3, 4, 6]
+    assert bad(chunk) == [(3, "", '2,"Bob'), (6, "", '5,"Di')]
+    with pytest.raises(InvalidRequest, match="opened at or after line 8 is not closed"):
+        nodes(tmp_path, "csv: {multiline: true}\n" + schema, {"people.csv": text + '7,"'})
+    (chunk,) = nodes(tmp_path, "csv: {quote: ''}\n" + schema, {"people.csv": text})
+    assert chunk.ids.tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_rows_of_a_wrong_length_are_told_even_among_bytes_that_are_no_text(tmp_path: Path) -> None:
+    schema = "nodes: {person: {files: people.csv, id: id, features: {name: bytes}}}\n"
+    (chunk,) = nodes(tmp_path, schema, {"people.csv": b"id,name\n1,\xff\n\n2,\xfe,3\n4,\xfd\n5\n-6,a\n"})
+    assert chunk.ids.tolist() == [1, 4]
+    assert bytes(chunk.features["name"][1]) == b"\xff\xfd"
+    assert bad(chunk) == [(4, "", "2,\ufffd,3"), (6, "", "5"), (7, "id", "-6")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
+from asterism.formats import csvlines
 from asterism.formats.chunks import BadRow, Ids
 from asterism.formats.columns import Column
 from asterism.formats.tables import Batch, Described, missing_column, spans
@@ -24,6 +25,7 @@ from asterism_proto.errors import InvalidRequest
 
 BLOCK_BYTES = 8 << 20
 LONGEST_ROW = 64 << 20
+_UTF8 = ("utf-8", "utf-8-sig", "ascii")
 UNIT_SEPARATOR = "\x1f"
 """Stands in for delimiters of several bytes, which the parser does not know."""
 
@@ -144,6 +146,8 @@ class CsvTable:
                         raise InvalidRequest(f"{label}: the row at line {line} is longer than {LONGEST_ROW} bytes; is a quote left open?")
                     rest = data
                     continue
+                if not read and self._options.multiline and self._options.quote and data.count(self._options.quote.encode()) % 2:
+                    raise InvalidRequest(f"{label}: a quote that is opened at or after line {line} is not closed by the file's end")
                 block, rest = data[:end], data[end:]
                 if block:
                     yield _Block(file=label, first_line=line, data=block, names=names, wanted=wanted, options=self._options, before=skipped)
@@ -166,21 +170,10 @@ def _header_line(file: BinaryIO, options: CsvOptions) -> bytes:
 
 def _row_end(data: bytes, options: CsvOptions) -> int:
     """How many bytes of ``data`` are whole rows."""
-    if not options.multiline or not options.quote or options.quote.encode() not in data:
+    if not options.multiline or options.quote.encode() not in data:
         return data.rfind(b"\n") + 1
-    ends = _row_ends(data, options)
+    ends = csvlines.row_ends(data[: data.rfind(b"\n") + 1], options.quote)
     return int(ends[-1]) + 1 if len(ends) else 0
-
-
-def _row_ends(data: bytes, options: CsvOptions) -> Ids:
-    """Where rows end: at line ends, except those between quotes."""
-    array = np.frombuffer(data, np.uint8)
-    line_ends: Ids = np.flatnonzero(array == 10)
-    if not options.multiline or not options.quote:
-        return line_ends
-    quotes = np.flatnonzero(array == ord(options.quote))
-    outside: Ids = line_ends[np.searchsorted(quotes, line_ends) % 2 == 0]
-    return outside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +183,10 @@ class _Parsed:
     null: tuple[str, ...]
     bad_ordinals: list[int]
     bad_texts: list[tuple[int, str]]
+
+    @property
+    def size(self) -> int:
+        return self.rows + len(self.bad_ordinals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,13 +201,22 @@ class _Block:
     options: CsvOptions
     before: int
     """Bytes of the file before the block that no other block stands for."""
+    shown: bool = False
+    """Whether the parser can show every row that it finds too short or too long."""
+    replaced: Mapping[int, BadRow] = field(default_factory=dict)
+    """Bad rows by line, in whose place stand rows that are bad in a simpler way."""
 
     def batches(self, limit: int) -> Iterator[Batch]:
         """The rows, typed where that is possible."""
-        try:
-            parsed = self._parse(typed=True)
-        except pa.ArrowInvalid:
-            yield from self._cut(self._parse(typed=False), limit)
+        if not self.shown and not self._is_text():
+            yield from self._shaped().batches(limit)
+            return
+        parsed, typed = self._parsed()
+        if not self.options.multiline and not self._agrees(parsed.size):
+            yield from self._closed().batches(limit)
+            return
+        if not typed:
+            yield from self._cut(parsed, limit)
             return
         text: list[list[Batch]] = []
 
@@ -221,6 +227,58 @@ class _Block:
 
         for at, batch in enumerate(self._cut(parsed, limit)):
             yield replace(batch, retry=lambda at=at: again(at))  # type: ignore[misc]  # mypy does not type a lambda's default
+
+    def _parsed(self) -> tuple[_Parsed, bool]:
+        try:
+            return self._parse(typed=True), True
+        except pa.ArrowInvalid:
+            return self._parse(typed=False), False
+
+    def _agrees(self, size: int) -> bool:
+        """Whether there are as many rows as lines that are not blank: else a quote was left open."""
+        return self._lines(size) is None or len(csvlines.row_lines(self.data, csvlines.line_ends(self.data))) == size
+
+    def _closed(self) -> _Block:
+        """The block without lines on which a quote is left open: the parser would take what follows for one field."""
+        lines = csvlines.open_quotes(self.data, self.options.quote).tolist()
+        lines = [line for line in lines if self.first_line + line not in self.replaced]
+        if not lines:
+            raise InvalidRequest(
+                f"{self.file}: the rows from line {self.first_line} on can not be told apart; say `quote: ''` if quotes mean nothing there"
+            )
+        return self._without(lines, ["a quote is left open; `multiline: true` allows line ends within quotes"] * len(lines))
+
+    def _is_text(self) -> bool:
+        """Whether the parser can show every row: it calls back with text, so bytes that are none would end it."""
+        if self.data.isascii() or codecs.lookup(self.options.encoding).name not in _UTF8:
+            return True
+        try:
+            self.data.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
+
+    def _shaped(self) -> _Block:
+        """The block without rows that are too short or too long, found in a copy whose bytes are all text."""
+        copy = replace(self, data=self.data.decode(errors="replace").encode())
+        parsed = copy._parse(typed=False)
+        lines = copy._lines(parsed.size)
+        if parsed.bad_ordinals and self.options.multiline:
+            raise InvalidRequest(
+                f"{self.file}: bytes that are no text, line ends within quotes and rows of a wrong length after line {self.first_line}"
+            )
+        bad = [ordinal if lines is None else int(lines[ordinal]) - self.first_line for ordinal in parsed.bad_ordinals]
+        shaped = self._without(bad, [f"expected {len(self.names)} columns, found {found}" for found, _ in parsed.bad_texts])
+        return replace(shaped, shown=True)
+
+    def _without(self, lines: list[int], reasons: list[str]) -> _Block:
+        plain = b"x" if len(self.names) > 1 else b"x" + self.options.delimiter.encode() + b"x"
+        data, stood = csvlines.replaced(self.data, lines, plain)
+        bad = dict(self.replaced)
+        for line, reason, text in zip(lines, reasons, stood, strict=True):
+            row = self.first_line + line
+            bad[row] = BadRow(file=self.file, row=row, column="", value=text.decode(errors="replace"), reason=reason)
+        return replace(self, data=data, replaced=bad)
 
     def _parse(self, *, typed: bool) -> _Parsed:
         data, delimiter = self._prepared()
@@ -259,7 +317,7 @@ class _Block:
     def _prepared(self) -> tuple[bytes, str]:
         """The bytes as UTF-8 with a delimiter of one byte."""
         data, delimiter = self.data, self.options.delimiter
-        if codecs.lookup(self.options.encoding).name not in ("utf-8", "utf-8-sig", "ascii"):
+        if codecs.lookup(self.options.encoding).name not in _UTF8:
             try:
                 data = data.decode(self.options.encoding).encode()
             except UnicodeDecodeError as error:
@@ -271,7 +329,7 @@ class _Block:
         return data.replace(delimiter.encode(), UNIT_SEPARATOR.encode()), UNIT_SEPARATOR
 
     def _cut(self, parsed: _Parsed, limit: int) -> Iterator[Batch]:
-        size = parsed.rows + len(parsed.bad_ordinals)
+        size = parsed.size
         lines = self._lines(size)
         kept = np.delete(np.arange(size), parsed.bad_ordinals) if parsed.bad_ordinals else None
         raw = self.before + len(self.data)
@@ -297,6 +355,8 @@ class _Block:
             )
 
     def _misshapen(self, found: int, text: str, line: int) -> BadRow:
+        if line in self.replaced:
+            return self.replaced[line]
         shown = text.replace(UNIT_SEPARATOR, self.options.delimiter)
         column = self.names[found] if found < len(self.names) else ""
         return BadRow(file=self.file, row=line, column=column, value=shown, reason=f"expected {len(self.names)} columns, found {found}")
@@ -305,16 +365,10 @@ class _Block:
         """The line on which each row begins; None where every line is a row."""
         if self.data.count(b"\n") + (not self.data.endswith(b"\n")) == size:
             return None
-        ends = _row_ends(self.data, self.options)
-        if not self.data.endswith(b"\n"):
-            ends = np.append(ends, len(self.data))
-        starts = np.concatenate((np.zeros(1, np.int64), ends[:-1] + 1))
-        array = np.frombuffer(self.data, np.uint8)
-        lengths = ends - starts
-        empty = (lengths == 0) | ((lengths == 1) & (array[np.minimum(starts, len(array) - 1)] == 13))
-        lines = self.first_line + np.searchsorted(np.flatnonzero(array == 10), starts[~empty])
+        ends = csvlines.row_ends(self.data, self.options.quote if self.options.multiline else "")
+        lines = self.first_line + csvlines.row_lines(self.data, ends)
         # Where quotes are used in a way that only the parser understands, lines are as near as can be told.
-        return lines if len(lines) == size else np.linspace(lines[0], lines[-1], size).astype(np.int64) if len(lines) else None
+        return lines if len(lines) == size or not len(lines) else np.linspace(lines[0], lines[-1], size).astype(np.int64)
 
 
 def _one(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:

@@ -1,0 +1,60 @@
+"""Where the rows of CSV text are: line ends, quotes, blank lines. Vectorised over a block's bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from asterism.formats.chunks import Ids
+
+_LF, _CR = 10, 13
+
+
+def line_ends(data: bytes) -> Ids:
+    """Where lines end; the last one may end with the data."""
+    ends: Ids = np.flatnonzero(np.frombuffer(data, np.uint8) == _LF)
+    return ends if data.endswith(b"\n") or not data else np.append(ends, len(data))
+
+
+def row_ends(data: bytes, quote: str) -> Ids:
+    """Where rows end: at line ends, except those within quotes. An empty quote: at all."""
+    ends = line_ends(data)
+    if not quote:
+        return ends
+    quotes = np.flatnonzero(np.frombuffer(data, np.uint8) == ord(quote))
+    outside: Ids = ends[np.searchsorted(quotes, ends) % 2 == 0]
+    return outside
+
+
+def row_lines(data: bytes, ends: Ids) -> Ids:
+    """The line, counted from 0, that each row begins on; rows of blank lines are none."""
+    starts = np.concatenate((np.zeros(min(len(ends), 1), np.int64), ends[:-1] + 1))
+    array = np.frombuffer(data, np.uint8)
+    lengths = ends - starts
+    blank = (lengths == 0) | ((lengths == 1) & (array[np.minimum(starts, len(array) - 1)] == _CR))
+    lines: Ids = np.searchsorted(line_ends(data), starts[~blank])
+    return lines
+
+
+def open_quotes(data: bytes, quote: str) -> Ids:
+    """The lines, counted from 0, with an odd number of quotes."""
+    ends = line_ends(data)
+    quotes = np.flatnonzero(np.frombuffer(data, np.uint8) == ord(quote))
+    counts = np.diff(np.searchsorted(quotes, ends), prepend=0)
+    lines: Ids = np.flatnonzero(counts % 2)
+    return lines
+
+
+def replaced(data: bytes, lines: Iterable[int], text: bytes) -> tuple[bytes, list[bytes]]:
+    """The data with other text on some lines (rising), and what stood there."""
+    ends = line_ends(data)
+    pieces: list[bytes] = []
+    stood: list[bytes] = []
+    at = 0
+    for line in lines:
+        start, end = (int(ends[line - 1]) + 1 if line else 0), int(ends[line])
+        stood.append(data[start:end].rstrip(b"\r"))
+        pieces += [data[at:start], text]
+        at = end
+    return b"".join([*pieces, data[at:]]), stood
