@@ -302,8 +302,8 @@ def test_an_edge_to_a_node_that_the_version_lacks_is_corrupt(tmp_path: Path) -> 
 
 
 def test_a_number_beyond_int64_is_refused(tmp_path: Path) -> None:
-    schema = Schema.from_dict({"nodes": {"user": {"features": {"x": "uint64"}}}})
-    values = np.array([1, 1 << 63], np.uint64)
-    graph = FlatGraph(schema=schema, nodes={"user": FlatNodes(ids=np.arange(2), weights=np.ones(2, np.float32), features={"x": values})}, edges={})
+    schema = Schema.from_dict({"nodes": {"user": {"features": {"x": "uint64"}}}, "edges": {"user:knows:user": {}}})
+    graph = generate(schema, nodes={"user": 2}, edges={"user:knows:user": 2}, seed=1)
+    graph.nodes["user"].features["x"][1] = 1 << 63
     with pytest.raises(InvalidRequest, match=str(1 << 63)):
         export.dgl(graph, tmp_path / "out", parts=1)

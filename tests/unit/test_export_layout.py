@@ -90,6 +90,11 @@ def test_a_graph_without_types_has_dgls_names() -> None:
     assert not made.typed
 
 
+def test_a_schema_without_edge_types_is_refused_for_dgl_does_not_load_it() -> None:
+    with pytest.raises(InvalidRequest, match="no edge type"):
+        plan(Schema.from_dict({"nodes": {"user": {}}}), homogeneous=False, weight=None)
+
+
 def test_weights_do_not_overwrite_a_feature() -> None:
     with pytest.raises(InvalidRequest, match="'w'"):
         plan(schema(w="float32"), homogeneous=False, weight="w")

@@ -102,6 +102,8 @@ def plan(schema: Schema, *, homogeneous: bool, weight: str | None) -> Plan:
     weight : str or None
         The feature that the weights of weighted types are written as; None: leave them out.
     """
+    if not schema.edge_types:
+        raise InvalidRequest("the space has no edge type; DGL does not load a partition without one")
     if homogeneous and (len(schema.node_types), len(schema.edge_types)) != (1, 1):
         raise InvalidRequest(
             f"homogeneous: the space has {len(schema.node_types)} node types and {len(schema.edge_types)} edge types; "
