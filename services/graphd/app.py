@@ -42,9 +42,19 @@ class Graphd:
         Carries calls to metad.
     connect : callable
         Gives a transport to a storaged's address.
+    on_news : callable, optional
+        Told of each of metad's replies, before it is acted on.
     """
 
-    def __init__(self, settings: GraphdSettings, metad: Transport, connect: Callable[[str], Transport]) -> None:
+    def __init__(
+        self,
+        settings: GraphdSettings,
+        metad: Transport,
+        connect: Callable[[str], Transport],
+        *,
+        on_news: Callable[[meta.PollReply], None] | None = None,
+    ) -> None:
+        self._on_news = on_news
         self._settings = settings
         self._metad = metad
         self._news = News()
@@ -126,6 +136,8 @@ class Graphd:
         }
 
     def _hear(self, reply: meta.PollReply) -> None:
+        if self._on_news is not None:
+            self._on_news(reply)
         before = self._news.routes
         # Addresses first: whoever sees the new routes must find their hosts.
         self._hosts.know({host.uuid: host.address for host in reply.storaged if host.online})

@@ -21,6 +21,8 @@ from metad.app import Metad
 from metad.clock import steady
 from metad.http.routes import router
 from metad.settings import MetadSettings
+from standalone.published import Record
+from standalone.reader import Reader
 from standalone.settings import StandaloneSettings
 from storaged.app import Storaged
 from storaged.settings import StoragedSettings
@@ -75,7 +77,12 @@ class Standalone:
                 to_metad,
             )
             to_storaged = LocalTransport(self._storaged.handlers)
-            self._graphd = Graphd(GraphdSettings(listen=_NOWHERE, http_listen=_NOWHERE, heartbeat_interval_s=beat_s), to_metad, lambda _: to_storaged)
+            self._graphd = Graphd(
+                GraphdSettings(listen=_NOWHERE, http_listen=_NOWHERE, heartbeat_interval_s=beat_s),
+                to_metad,
+                lambda _: to_storaged,
+                on_news=Record(folder).note,
+            )
         except BaseException:
             self._identity.release()
             raise
@@ -159,11 +166,12 @@ class Standalone:
         self._identity.release()
 
 
-def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone:
-    """A started standalone on ``folder``: what `asterism.open` stands on."""
-    if mode != "w":
-        raise InvalidRequest(f"mode {mode!r}: expected 'w'")
-    service = Standalone(folder, StandaloneSettings.of(settings))
+def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone | Reader:
+    """A started service on ``folder``: what `asterism.open` stands on."""
+    if mode not in ("w", "r"):
+        raise InvalidRequest(f"mode {mode!r}: expected 'w' or 'r'")
+    told = StandaloneSettings.of(settings)
+    service = Standalone(folder, told) if mode == "w" else Reader(folder)
     try:
         service.start()
     except BaseException:

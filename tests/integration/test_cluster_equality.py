@@ -89,3 +89,24 @@ def test_a_folder_that_was_closed_is_served_again_with_the_same_bytes(tmp_path: 
         first = cases.answers(cases.load(client, "cases"))
     with asterism.open(tmp_path / "again") as client:
         assert cases.answers(client.graph("cases")) == first
+
+
+def test_many_read_a_folder_while_one_writes_it_and_get_the_same_bytes(tmp_path: Path) -> None:
+    with pytest.raises(asterism.NotFound, match="mode 'w'"):
+        asterism.open(tmp_path / "shared", mode="r")
+    with asterism.open(tmp_path / "shared") as writer:
+        expected = cases.answers(cases.load(writer, "cases"))
+        with asterism.open(tmp_path / "shared", mode="r") as one, asterism.open(tmp_path / "shared", mode="r") as two:
+            assert cases.answers(one.graph("cases")) == cases.answers(two.graph("cases")) == expected
+            with pytest.raises(asterism.InvalidRequest, match="opened for reading"):
+                one.graph("cases").upsert_nodes([1], "paper")
+            writer.graph("cases").upsert_nodes([1000], "paper")
+            assert writer.graph("cases").build().version == 2
+            assert one.graph("cases").sample_nodes(1).version == 1
+            assert [space.name for space in one.spaces()] == ["cases"]
+            assert one.manifest("cases").count("NODE", 1) == cases.PAPERS
+    with asterism.open(tmp_path / "shared", mode="r") as late:
+        assert [version.version for version in late.versions("cases")] == [2, 1]
+        assert late.graph("cases").sample_nodes(1).version == 2
+        with pytest.raises(asterism.NotFound, match="version 9"):
+            late.graph("cases").sample_nodes(1, version=9)

@@ -1,0 +1,60 @@
+"""What a folder's writer leaves for its readers: the published versions with their routes, as one small file."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+
+from asterism_proto.errors import Corrupt, NotFound
+from asterism_proto.v1 import metad_pb2 as meta
+from daemonkit.identity import write_durably
+
+logger = logging.getLogger(__name__)
+
+NAME = "published.bin"
+
+
+class Record:
+    """The file, as its writer keeps it: written anew whenever what is served has changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / NAME
+        self._lock = threading.Lock()
+        self._last = b""
+
+    def note(self, reply: meta.PollReply) -> None:
+        """Keep a poll's spaces and versions."""
+        data = meta.PollReply(spaces=reply.spaces).SerializeToString(deterministic=True)
+        with self._lock:
+            if data != self._last:
+                try:
+                    write_durably(self._path, data)
+                    self._last = data
+                except OSError:
+                    logger.exception("record_not_written")
+
+
+def read(folder: Path) -> meta.PollReply:
+    """What was published when the writer wrote last.
+
+    Raises
+    ------
+    NotFound
+        Where the folder has no such file.
+    Corrupt
+        Where it can not be read.
+    """
+    path = folder / NAME
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise NotFound(f"{path}: {error.strerror}; open the folder once for writing, with mode 'w'") from error
+    found = meta.PollReply()
+    try:
+        found.ParseFromString(data)
+    except DecodeError as error:
+        raise Corrupt(f"{path} can not be read ({error}); open the folder once for writing, with mode 'w'") from error
+    return found

@@ -1,0 +1,157 @@
+"""A folder's reader: graphd's rooms over the images of what was published, without metad and without a database.
+
+Many processes may read a folder while one writes it. A reader serves the versions that were published when it opened;
+their files stay mapped, so that it may go on when the writer has removed them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, Stale
+from asterism_proto.methods import CATALOG, GRAPH, STORE
+from asterism_proto.schema import Schema
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as meta
+from daemonkit.calls import Call, Handler, LocalTransport, handlers_of
+from graphd.api import GraphApi
+from graphd.fanout import Fanout, Hosts
+from graphd.news import News
+from graphd.warm import warm
+from standalone import published
+from storaged.api import StoreApi
+from storaged.draw import Share, Version
+from storaged.folders import Folders
+from storaged.holdings import Holdings
+from storaged.store.image import open_part
+
+_HERE = "here"
+_OPEN_ATTEMPTS = 5
+"""A version may be removed between reading of it and opening it; then there is a newer word."""
+
+
+class Images(Holdings):
+    """The images of published versions: no stores, so that nothing is written."""
+
+    def __init__(self, folders: Folders, published: meta.PollReply) -> None:
+        super().__init__(folders, verify=False)
+        self._opened: dict[tuple[int, int], Version] = {}
+        for route in published.spaces:
+            schema = Schema.from_proto(route.space.schema)
+            for manifest in route.versions:
+                self._opened[route.space.space_id, manifest.version] = _opened(folders, route.space.space_id, schema, manifest)
+
+    def version(self, space_id: int, version: int, digest: str) -> Version:
+        """A version to draw from; Stale where it was not published when the folder was opened."""
+        found = self._opened.get((space_id, version))
+        if found is None or found.digest != digest:
+            raise Stale(f"version {version} of space {space_id} is not among those that were published when the folder was opened")
+        return found
+
+
+class Catalog:
+    """The reading half of the catalog, answered from what was published."""
+
+    def __init__(self, published: meta.PollReply) -> None:
+        self._routes = {route.space.name: route for route in published.spaces}
+
+    def list_spaces(self, request: pb.Empty, call: Call) -> meta.SpaceList:
+        """All spaces."""
+        return meta.SpaceList(spaces=[route.space for route in self._routes.values()])
+
+    def describe_space(self, request: meta.SpaceRequest, call: Call) -> pb.Space:
+        """One space."""
+        return self._route(request.space).space
+
+    def list_versions(self, request: meta.SpaceRequest, call: Call) -> meta.VersionList:
+        """Its versions, newest first, without totals."""
+        versions = []
+        for manifest in reversed(self._route(request.space).versions):
+            versions.append(pb.Manifest())
+            versions[-1].CopyFrom(manifest)
+            versions[-1].ClearField("totals")
+        return meta.VersionList(versions=versions)
+
+    def get_manifest(self, request: meta.ManifestRequest, call: Call) -> pb.Manifest:
+        """One version with its totals."""
+        versions = {manifest.version: manifest for manifest in self._route(request.space).versions}
+        found = versions.get(request.version or max(versions, default=0))
+        if found is None:
+            raise NotFound(f"version {request.version} of space {request.space!r} is not held; those that are: {sorted(versions)}")
+        return found
+
+    def list_hosts(self, request: pb.Empty, call: Call) -> meta.HostList:
+        """Nobody else is here."""
+        return meta.HostList()
+
+    def _route(self, name: str) -> meta.SpaceRoute:
+        found = self._routes.get(name)
+        if found is None:
+            raise NotFound(f"no space {name!r}; there are {', '.join(sorted(self._routes)) or 'none'}")
+        return found
+
+
+class Reader:
+    """A folder, opened for reading.
+
+    Raises
+    ------
+    NotFound
+        Where nobody ever wrote it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        word, images = _open(folder)
+        for route in word.spaces:
+            # Whatever hosts the writer knew: all parts are here.
+            for part in route.space.parts:
+                part.hosts[:] = [_HERE]
+        word.storaged.add(uuid=_HERE, address=_HERE, online=True)
+        news, hosts = News(), Hosts(lambda _: LocalTransport(handlers_of(STORE, StoreApi(images))))
+        hosts.know({_HERE: _HERE})
+        news.apply(word)
+        graph = GraphApi(news=news, fanout=Fanout(hosts), exists=lambda *_: False, published=lambda *_: False, committed=partial(_refuse, folder))
+        catalog = Catalog(word)
+        refused: Handler = partial(_refuse, folder)
+        self.handlers: dict[str, Handler] = {method.path: getattr(catalog, name, refused) for name, method in CATALOG.items()}
+        self.handlers |= {method.path: getattr(graph, name) for name, method in GRAPH.items()}
+        self.handlers |= {GRAPH[name].path: refused for name in ("write", "find_nodes")}
+        self.transport = LocalTransport(self.handlers)
+        """What an embedded client calls."""
+
+    def start(self) -> None:
+        """Compile what graphd's rooms call."""
+        warm()
+
+    def stop(self) -> None:
+        """Nothing runs; images go with their last user."""
+
+
+def _open(folder: Path) -> tuple[meta.PollReply, Images]:
+    folders = Folders(folder / "storaged")
+    for attempt in range(_OPEN_ATTEMPTS):
+        word = published.read(folder)
+        try:
+            return word, Images(folders, word)
+        except AsterismError:
+            if attempt + 1 == _OPEN_ATTEMPTS or published.read(folder) == word:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _opened(folders: Folders, space_id: int, schema: Schema, manifest: pb.Manifest) -> Version:
+    parts = folders.build(space_id, manifest.job_id) / "parts"
+    return Version(
+        space_id=space_id,
+        version=manifest.version,
+        digest=manifest.digest,
+        schema=schema,
+        totals={(t.element, t.type_id, t.part): Share(count=t.count, positive=t.positive, weight=t.weight) for t in manifest.totals},
+        parts={image.part: open_part(parts / f"p{image.part:05d}", verify=False) for image in manifest.images},
+    )
+
+
+def _refuse(folder: Path, *_: object) -> NoReturn:
+    raise InvalidRequest(f"{folder} was opened for reading; open it with mode 'w' to write or build, or ask the service that has it open")
