@@ -75,6 +75,17 @@ def nodes_of(weights: tuple[float, ...], parts: int, skew: bool = False) -> draw
 
 
 @cache
+def web_of(size: int, parts: int) -> draw.Version:
+    """Two edge types among ``size`` nodes, one weighted over many orders of magnitude."""
+    generator = np.random.default_rng(8)
+    ends = [generator.integers(0, size, 6 * size) for _ in range(4)]
+    weights = np.exp(generator.normal(size=6 * size) * 3).astype(np.float32)
+    types = (EdgeType(src_type="n", relation="w", dst_type="n", weighted=True), EdgeType(src_type="n", relation="u", dst_type="n"))
+    edges = {"n:w:n": Edges(src=ends[0], dst=ends[1], weights=weights), "n:u:n": Edges(src=ends[2], dst=ends[3])}
+    return version_of(Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=parts), {"n": Nodes(ids=np.arange(size))}, edges)
+
+
+@cache
 def star_of(kinds: tuple[tuple[float, ...], ...]) -> draw.Version:
     """Node 0 with edges of several types: type t to nodes 0, 1, ... by the weights ``kinds[t]``."""
     names = [f"n:e{t}:n" for t in range(len(kinds))]
@@ -315,6 +326,44 @@ def hosts_and_ranges_do_not_matter(scale: float) -> None:
     require(bool((draw_nodes(version, 11, n // 3, start=n // 3) == whole[n // 3 : 2 * (n // 3)]).all()), "the second third is not")
 
 
+def hosts_do_not_matter_to_neighbors_edges_and_races(scale: float) -> None:
+    """The same for neighbors (with and without replacement), global edges and races; nor does what else is in a batch."""
+    n = int(max(150, 2000 * scale))
+    version = web_of(64, 8)
+    ids = np.random.default_rng(4).integers(0, 64, n)
+    asked: dict[str, Any] = {"edge_types": [0, 1], "node_type": 0, "count": 3, "direction": 1, "seed": 5, "hop": 2}
+    asked |= {"want_weights": True, "want_edge_ids": True}
+    edges = draw.edges(version, types=[0, 1], parts=range(8), seed=6, start=0, count=n, uniform=False)
+    nothing: dict[str, Any] = {"taken_ids": np.zeros(0, np.int64), "taken_types": np.zeros(0, np.int32)}
+    race = draw.race_edges(version, types=[0, 1], parts=range(8), seed=6, count=20, **nothing)
+    whole = {
+        (replace, uniform): draw.neighbors(version, ids=ids, positions=np.arange(n), replace=replace, uniform=uniform, **asked)
+        for replace, uniform in itertools.product((True, False), repeat=2)
+    }
+    for hosts in (1, 2, 3, 5, 8):
+        merged: list[tuple[float, int, int]] = []
+        found = np.zeros(n, bool)
+        for host in range(hosts):
+            parts = [part for part in range(8) if part % hosts == host]
+            held = hosted(version, parts)
+            mine = np.flatnonzero(np.isin(ids % 8, parts))[::-1]  # in another order, and in another company
+            for (replace, uniform), expected in whole.items():
+                drawn = draw.neighbors(held, ids=ids[mine], positions=mine, replace=replace, uniform=uniform, **asked)
+                for name in ("ids", "types", "weights", "eids"):
+                    same = np.array_equal(getattr(drawn, name), getattr(expected, name)[mine])
+                    require(same, f"{name} of neighbors drawn by host {host} of {hosts} differ")
+            own = draw.edges(held, types=[0, 1], parts=parts, seed=6, start=0, count=n, uniform=False)
+            at = np.isin(edges.src % 8, parts)
+            for name in ("src", "dst", "eids", "types", "weights"):
+                require(np.array_equal(getattr(own, name), getattr(edges, name)[at]), f"{name} of edges drawn by host {host} of {hosts} differ")
+            found |= at
+            heat = draw.race_edges(held, types=[0, 1], parts=parts, seed=6, count=20, **nothing)
+            merged += zip(heat.keys.tolist(), heat.edges.types.tolist(), heat.edges.eids.tolist(), strict=True)
+        require(bool(found.all()), f"{hosts} hosts leave an edge undrawn")
+        first = sorted(merged)[:20]
+        require(first == list(zip(race.keys.tolist(), race.edges.types.tolist(), race.edges.eids.tolist(), strict=True)), f"{hosts} hosts race apart")
+
+
 NEIGHBORHOODS: Mapping[str, tuple[float, ...]] = {
     "halves": (0.6, 0.25, 0.08, 0.04, 0.03),
     "zeros": (0.0, 1.0, 2.0, 0.0, 3.0, 0.0),
@@ -437,6 +486,7 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     unions_are_exact,
     whole_neighborhoods_come_in_order,
     hosts_and_ranges_do_not_matter,
+    hosts_do_not_matter_to_neighbors_edges_and_races,
     streams_are_not_lagged,
     a_single_draw_follows_the_shares,
     parts_are_multinomial,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import inlined, kernel, prefetch
+from graphkit.jit import Whole, inlined, kernel, prefetch
 from graphkit.rng import below, word
 
 BLOCK = 64
@@ -91,7 +91,7 @@ def _hash_block(
     key: np.uint64,
     start: np.uint64,
     draws: NDArray[np.uint32],
-    first: int,
+    first: Whole,
     size: np.uint64,
     hot: NDArray[np.uint64],
     row_of: NDArray[np.uint32],
@@ -156,7 +156,7 @@ def draw_rows(
     coins = np.empty((2, BLOCK), np.uint64)
     total = draws.shape[0]
     if total > 0:
-        _hash_block(key, start, draws, 0, size, hot, row_of, columns[0], coins[0])
+        _hash_block(key, start, draws, np.int64(0), size, hot, row_of, columns[0], coins[0])
     side = 0
     for first in range(0, total, BLOCK):
         count = min(BLOCK, total - first)
