@@ -18,6 +18,9 @@ from asterism_proto.arrays import Frame
 from asterism_proto.errors import Deadline, NotFound
 from asterism_proto.methods import Method
 
+MAX_MESSAGE = 64 << 20
+"""Bytes of one message, both ways."""
+
 Content = Message | Frame
 """What a call carries: a message, or a head with arrays."""
 

@@ -11,10 +11,8 @@ import grpc
 
 from asterism_proto.errors import REASON_KEY, AsterismError, Deadline, InvalidRequest, Unavailable, from_status
 from asterism_proto.methods import Method
-from daemonkit.calls import Content, Pending
+from daemonkit.calls import MAX_MESSAGE, Content, Pending
 
-MAX_MESSAGE = 64 << 20
-"""Bytes of one message, both ways."""
 OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_send_message_length", MAX_MESSAGE),
     ("grpc.max_receive_message_length", MAX_MESSAGE),

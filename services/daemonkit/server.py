@@ -20,8 +20,7 @@ from grpc_reflection.v1alpha import reflection
 
 from asterism_proto.errors import REASON_KEY, AsterismError, Busy, Internal, InvalidRequest, Unavailable
 from asterism_proto.methods import Method
-from daemonkit.calls import Call, Handler
-from daemonkit.channels import MAX_MESSAGE
+from daemonkit.calls import MAX_MESSAGE, Call, Handler
 from daemonkit.metrics import Metrics
 
 logger = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ import pytest
 from asterism_proto.errors import ALL, AsterismError, Busy, Deadline, Internal, InvalidRequest, Unavailable
 from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import common_pb2, metad_pb2
-from daemonkit.calls import Call
-from daemonkit.channels import MAX_MESSAGE, RemoteTransport
+from daemonkit.calls import MAX_MESSAGE, Call
+from daemonkit.channels import RemoteTransport
 from daemonkit.metrics import Metrics
 from daemonkit.server import GrpcServer
 
