@@ -20,9 +20,11 @@ FROM python:3.11-slim-bookworm
 RUN useradd --system --uid 10001 --no-create-home --home-dir /var/lib/asterism asterism \
  && install -d -o asterism -g asterism /var/lib/asterism /var/cache/asterism
 COPY --from=build /opt/asterism /opt/asterism
-# Kernels are compiled once per machine; arenas are few, for RocksDB's threads would keep one each.
+# Arenas are few, for RocksDB's threads would keep one each.
 ENV PATH=/opt/asterism/bin:$PATH PYTHONUNBUFFERED=1 NUMBA_CACHE_DIR=/var/cache/asterism MALLOC_ARENA_MAX=2
 USER asterism
 WORKDIR /var/lib/asterism
+# Kernels compiled here are used where the processor is the same; elsewhere a daemon compiles its own at its first start.
+RUN python -c "from graphd import warm as g; from storaged import warm as s; g.warm(); s.warm()"
 VOLUME /var/lib/asterism
 CMD ["asterism", "--help"]

@@ -11,6 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 DGL := .venv-dgl
 # With ASTERISM_REQUIRE_ALL=1 a test that would be skipped fails, and so does a missing DGL environment.
 PYTEST := $(BIN)/python -m pytest $(if $(ASTERISM_REQUIRE_ALL),--require-all)
+BENCHMARKS = $(filter-out __%,$(notdir $(basename $(wildcard tests/benchmarks/*.py))))
 PROTOS = $(wildcard proto/asterism_proto/v1/*.proto)
 
 .PHONY: help venv demo test test-slow lint format stubs dgl-env bench clean
@@ -65,7 +66,7 @@ dgl-env:  ## .venv-dgl with the real DGL, which the export's tests ask
 		test -z "$(ASTERISM_REQUIRE_ALL)"; fi
 
 bench: $(VENV)/.dev  ## measure, and print ratios side by side
-	$(BIN)/python -m tests.benchmarks
+	@set -e; for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m tests.benchmarks.$$name; done
 
 clean:  ## remove what make made
 	rm -rf $(VENV) $(DGL) demo-data dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

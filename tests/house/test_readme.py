@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-DOCUMENTS = ("README.md", "CHANGELOG.md", *(f"docs/{name}.md" for name in ("architecture", "protocol", "operations")))
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
 
 
 def blocks(path: Path, language: str) -> list[str]:
