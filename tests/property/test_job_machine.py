@@ -32,19 +32,18 @@ class JobMachine(RuleBasedStateMachine):
         self.cuts = {1: 1, 2: 1}
         self.incarnations = {A: 1, B: 1}
         self.ids: set[int] = set()
-        self.attempts: dict[int, int] = {}
+        self.orders: dict[tuple[int, int], tuple[int, int]] = {}
+        """What each (task, attempt) was ordered as."""
         self.recovered: set[JobId] = set()
+        self.said: list[model.Reported] = []
         self.last: Mapping[JobId, Job] = {}
         self.published: dict[int, tuple[int, int]] = {}
 
     # What may happen.
 
-    @rule(space=SPACES)
-    def commit(self, space: int) -> None:
-        self.cuts[space] += 1
-
-    @rule(space=SPACES)
-    def submit(self, space: int) -> None:
+    @rule(space=SPACES, commits=st.integers(0, 1))
+    def submit(self, space: int, commits: int) -> None:
+        self.cuts[space] += commits
         before = set(self.story.state.jobs)
         job = self.story.submit(space=space, cut=self.cuts[space])
         assert job.cut == self.cuts[space]
@@ -62,9 +61,10 @@ class JobMachine(RuleBasedStateMachine):
             assert job.state in (State.FINISHED, State.FAILED)
 
     @rule(data=st.data())
-    @precondition(lambda self: bool(self.story.state.jobs))
+    @precondition(lambda self: any(job.state in (State.FAILED, State.STOPPED) for job in self.story.state.jobs.values()))
     def recover(self, data: st.DataObject) -> None:
-        job = data.draw(st.sampled_from(list(self.story.state.jobs.values())))
+        over = [job for job in self.story.state.jobs.values() if job.state in (State.FAILED, State.STOPPED)]
+        job = data.draw(st.sampled_from(over))
         try:
             self.story.recover(job)
             self.recovered.add(job.job_id)
@@ -73,7 +73,10 @@ class JobMachine(RuleBasedStateMachine):
 
     @rule(target=sent, host=HOSTS, words=st.lists(st.sampled_from([State.RUNNING, State.FINISHED, State.FAILED, State.STOPPED]), max_size=4))
     def send(self, host: HostId, words: list[State]) -> model.Reported:
-        """A host says something of what it is ordered to do, as of now."""
+        """A host says something of what it is ordered to do, as of now; the beat may travel for long."""
+        return self._beat(host, words)
+
+    def _beat(self, host: HostId, words: list[State]) -> model.Reported:
         named = zip(machine.orders(self.story.state, host), words, strict=False)
         reports = tuple(
             model.Report(
@@ -89,6 +92,10 @@ class JobMachine(RuleBasedStateMachine):
         )
         return model.Reported(now_ms=0, host=host, incarnation=self.incarnations[host], reports=reports)
 
+    @rule(host=HOSTS, word=st.sampled_from([State.FINISHED, State.FAILED, State.FAILED]))
+    def say_at_once(self, host: HostId, word: State) -> None:
+        self._deliver(self._beat(host, [word] * 4))
+
     @rule(beat=sent)
     def deliver_and_keep(self, beat: model.Reported) -> None:
         self._deliver(beat)
@@ -98,18 +105,25 @@ class JobMachine(RuleBasedStateMachine):
         self._deliver(beat)
 
     def _deliver(self, beat: model.Reported) -> None:
-        current = {
-            (task.task_id, task.attempt)
-            for job in self.story.state.jobs.values()
-            for task in job.tasks
-            if task.host == beat.host and task.state is State.RUNNING and task.incarnation == beat.incarnation == self.incarnations[beat.host]
-        }
-        stale = all((report.task_id, report.attempt) not in current for report in beat.reports)
-        nobody_ends = all(job.ending is None for job in self.story.state.jobs.values())
-        before = self.story.state
+        self.said.append(beat)
         self.story.beat(beat.host, *beat.reports, incarnation=beat.incarnation)
-        if stale and nobody_ends:
-            assert self.story.state.jobs == before.jobs, "a late, doubled or foreign report changed something"
+
+    @rule()
+    def everything_that_is_over_comes_again(self) -> None:
+        """Late, doubled and foreign reports change nothing."""
+        for beat in self.said:
+            current = {
+                (task.task_id, task.attempt)
+                for job in self.story.state.jobs.values()
+                for task in job.tasks
+                if task.host == beat.host and task.state is State.RUNNING and task.incarnation == beat.incarnation
+            }
+            over = tuple(report for report in beat.reports if (report.task_id, report.attempt) not in current)
+            # A beat also says what does not run, which is a word on jobs that are ending: not what is looked at here.
+            if over and all(job.ending is None for job in self.story.state.jobs.values()):
+                before = self.story.state.jobs
+                self.story.beat(beat.host, *over, incarnation=beat.incarnation)
+                assert self.story.state.jobs == before
 
     @rule(host=HOSTS)
     def lose(self, host: HostId) -> None:
@@ -129,13 +143,13 @@ class JobMachine(RuleBasedStateMachine):
         self.story.passes(seconds)
 
     @rule(space=SPACES)
+    @precondition(lambda self: len(self.story.state.jobs) > 4)
     def drop(self, space: int) -> None:
         self.story.drop(space)
         self.published.pop(space, None)
         assert all(job.state in ENDS for job in self.story.state.jobs.values() if job.space_id == space)
 
-    @rule()
-    def everybody_does_as_ordered(self) -> None:
+    def teardown(self) -> None:
         """With hosts that are there and do their work, every job comes to an end: none runs for ever."""
         for _ in range(4 * len(self.story.state.jobs) + 8):
             for host in (A, B):
@@ -153,7 +167,7 @@ class JobMachine(RuleBasedStateMachine):
         raise AssertionError(f"some job does not end: {self.story.state.jobs}")
 
     @rule()
-    def restart_metad(self) -> None:
+    def write_down_and_read(self) -> None:
         """What is kept of a job is all of it, but for results, which are kept beside."""
         for job in self.story.state.jobs.values():
             read = codec.job_from(codec.job_to(job))
@@ -204,11 +218,14 @@ class JobMachine(RuleBasedStateMachine):
         if job.state is State.FAILED:
             assert job.cause
         for task in job.tasks:
-            assert task.attempt >= self.attempts.get(task.task_id, 0), "an attempt's number went back"
-            self.attempts[task.task_id] = task.attempt
+            if task.state is State.RUNNING:
+                order = (task.incarnation, task.started_ms)
+                assert self.orders.setdefault((task.task_id, task.attempt), order) == order, "two orders under one attempt"
+                assert task.attempt == max(attempt for task_id, attempt in self.orders if task_id == task.task_id), "an attempt's number went back"
+                assert task.incarnation == self.story.state.hosts[task.host].incarnation
 
 
-JobMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
+JobMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck))
 TestJobMachine = JobMachine.TestCase
 
 

@@ -46,12 +46,10 @@ def host_lost(turn: Turn, host: HostId) -> None:
 def reported(turn: Turn, event: model.Reported) -> None:
     """Take a beat's word on tasks, if it comes from the start of the host that the attempts were ordered of."""
     fact = turn.hosts.get(event.host)
-    if fact is None or not fact.online or fact.incarnation != event.incarnation:
-        return
+    if fact is None or fact.incarnation != event.incarnation:
+        return  # and what runs there was ordered of this very start: `host_seen` has seen to that
     words = {(report.task_id, report.attempt): report for report in event.reports}
     for job, task in turn.running_on(event.host):
-        if task.incarnation != event.incarnation:
-            continue
         report = words.get((task.task_id, task.attempt))
         if report is not None:
             _take(turn, job, task, report)
