@@ -157,9 +157,8 @@ def open(path: str | Path, *, space: str | None = None, mode: str = "w", timeout
     """
     from pathlib import Path
 
-    from standalone.app import embed  # a trainer without the services' extras never comes here
-
     from asterism.client import Client
+    from standalone.app import embed  # a trainer without the services' extras never comes here
 
     service = embed(Path(path), mode=mode, **settings)
     client = Client(service.transport, timeout_s=timeout_s, on_close=service.stop)

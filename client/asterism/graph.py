@@ -12,7 +12,7 @@ from asterism import arguments
 from asterism.catalog import Job
 from asterism.loading import NO_FEATURES, Load, find_nodes
 from asterism.records import EdgeBatch, Features, FeatureValue, Ids, NodeBatch, Ragged
-from asterism.sampling import Names, NodeTypes, Sampler, _direction, _version
+from asterism.sampling import Names, NodeTypes, Sampler, direction_of, version_of
 from asterism.session import Session, edge_types_of
 from asterism_proto.errors import InvalidRequest, NotReady
 from asterism_proto.schema import NodeType
@@ -82,7 +82,7 @@ class Graph(Sampler):
             raise InvalidRequest(f"sort {sort!r}: expected None, 'id' or 'weight'")
         wanted = self._session.edge_type_ids(self.space, arguments.names(etypes))
         ids = arguments.ids("nodes", nodes, least=-1)
-        way = _direction(direction)
+        way = direction_of(direction)
         node_type, arrays = self._starts(ids, ntype, wanted, way)
         head = wire.NeighborsRequest(
             space=self.space,
@@ -102,7 +102,7 @@ class Graph(Sampler):
             types=edge_types_of(found, reply.optional("types", "int32"), wanted),
             weights=reply.array("weights", "float32") if weights else None,
             edge_ids=reply.array("eids", "int64") if edge_ids else None,
-            version=_version(reply.head),
+            version=version_of(reply.head),
         )
 
     def node_features(
@@ -157,7 +157,7 @@ class Graph(Sampler):
             while cursor >= 0:
                 head = wire.ScanNodesRequest(space=self.space, version=pinned, type_id=type_id, part=part, cursor=cursor, limit=limit, names=wanted)
                 reply = self._session.read("scan_nodes", head)
-                pinned, cursor = _version(reply.head), _cursor(reply.head)
+                pinned, cursor = version_of(reply.head), _cursor(reply.head)
                 if len(reply.array("ids", "int64")):
                     yield NodeBatch(
                         part=part,
@@ -176,7 +176,7 @@ class Graph(Sampler):
             while cursor >= 0:
                 head = wire.ScanEdgesRequest(space=self.space, version=pinned, type_id=type_id, part=part, cursor=cursor, limit=limit, names=wanted)
                 reply = self._session.read("scan_edges", head)
-                pinned, cursor = _version(reply.head), _cursor(reply.head)
+                pinned, cursor = version_of(reply.head), _cursor(reply.head)
                 if len(reply.array("src", "int64")):
                     yield EdgeBatch(
                         part=part,

@@ -88,7 +88,7 @@ class Sampler:
             distinct=not replace,
         )
         reply = self._session.read("sample_nodes", head)
-        return NodeSample(nodes=reply.array("ids", "int64"), types=reply.array("types", "int32"), seed=used, version=_version(reply.head))
+        return NodeSample(nodes=reply.array("ids", "int64"), types=reply.array("types", "int32"), seed=used, version=version_of(reply.head))
 
     def sample_edges(
         self, n: int, etype: Names = None, *, weighted: bool = True, replace: bool = True, seed: int | None = None, version: int | None = None
@@ -127,7 +127,7 @@ class Sampler:
             weights=reply.array("weights", "float32"),
             edge_ids=reply.array("eids", "int64"),
             seed=used,
-            version=_version(reply.head),
+            version=version_of(reply.head),
         )
 
     def sample_neighbors(
@@ -173,7 +173,7 @@ class Sampler:
         """
         wanted = self._session.edge_type_ids(self.space, arguments.names(etypes))
         ids = arguments.ids("nodes", nodes, least=-1)
-        way = _direction(direction)
+        way = direction_of(direction)
         node_type, arrays = self._starts(ids, ntype, wanted, way)
         used = arguments.seed(seed)
         head = wire.SampleNeighborsRequest(
@@ -197,7 +197,7 @@ class Sampler:
             weights=reply.array("weights", "float32", 2) if weights else None,
             edge_ids=reply.array("eids", "int64", 2) if edge_ids else None,
             seed=used,
-            version=_version(reply.head),
+            version=version_of(reply.head),
         )
 
     def sample_fanout(
@@ -242,7 +242,7 @@ class Sampler:
             raise InvalidRequest(f"metapath {metapath!r} and fanouts {fanouts!r}: expected two lists of the same length, one entry per hop")
         steps = [self._session.edge_type_ids(self.space, arguments.names(step)) for step in metapath]
         ids = arguments.ids("nodes", nodes, least=-1)
-        way = _direction(direction)
+        way = direction_of(direction)
         node_type, arrays = self._starts(ids, ntype, steps[0], way)
         used = arguments.seed(seed)
         counts = [arguments.count(f"fanouts[{h}]", fanout) for h, fanout in enumerate(fanouts)]
@@ -271,7 +271,7 @@ class Sampler:
                     fanout=fanout,
                 )
             )
-        return FanoutSample(seeds=ids, hops=tuple(hops), seed=used, version=_version(reply.head))
+        return FanoutSample(seeds=ids, hops=tuple(hops), seed=used, version=version_of(reply.head))
 
     def _starts(self, ids: Ids, ntype: NodeTypes, edge_types: Sequence[int], way: pb.Direction) -> tuple[int, dict[str, NDArray[Any]]]:
         """A request's node type and sections: whose neighbors are asked for."""
@@ -297,11 +297,13 @@ class Sampler:
         return types.astype(np.int32)
 
 
-def _direction(word: str) -> pb.Direction:
+def direction_of(word: str) -> pb.Direction:
+    """A direction as it travels."""
     if word not in ("out", "in"):
         raise InvalidRequest(f"direction {word!r}: expected out or in")
     return pb.OUT if word == "out" else pb.IN
 
 
-def _version(head: Any) -> int:
+def version_of(head: Any) -> int:
+    """The version that a reply was made from."""
     return int(head.version)

@@ -95,10 +95,13 @@ def edges(writing: Writing, type_id: int, base: int, sections: Sections) -> None
 
 
 def delete_nodes(writing: Writing, type_id: int, sections: Sections) -> None:
-    """Tombstones of nodes, at every part: edges to them may be anywhere."""
-    count, parts = len(sections["ids"]), writing.space.schema.parts
-    every = np.repeat(np.arange(parts, dtype=np.int32), count)
-    _send(writing, [Blocks(kind=store.NODE_DELETES, type_id=type_id, parts=every, sections={"ids": np.tile(sections["ids"], parts)})])
+    """Tombstones of nodes, at every part: edges to them may be anywhere. A few parts at a time, so that copies stay bounded."""
+    ids = sections["ids"]
+    step = max(1, MESSAGE_BYTES // max(ids.nbytes, 1))
+    for first in range(0, writing.space.schema.parts, step):
+        parts = np.arange(first, min(first + step, writing.space.schema.parts), dtype=np.int32)
+        tombstones = {"ids": np.tile(ids, len(parts))}
+        _send(writing, [Blocks(kind=store.NODE_DELETES, type_id=type_id, parts=np.repeat(parts, len(ids)), sections=tombstones)])
 
 
 def delete_edges(writing: Writing, type_id: int, sections: Sections) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.kit.cluster import LocalCluster
 
 import asterism
 from asterism import Graph
+from standalone.app import Standalone
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +91,24 @@ def test_a_folder_that_was_closed_is_served_again_with_the_same_bytes(tmp_path: 
         first = cases.answers(cases.load(client, "cases"))
     with asterism.open(tmp_path / "again") as client:
         assert cases.answers(client.graph("cases")) == first
+
+
+def test_a_standalone_lets_others_in_and_gives_them_the_same_bytes(tmp_path: Path) -> None:
+    service = Standalone(tmp_path / "served")
+    service.start()
+    try:
+        doors = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
+        with urllib.request.urlopen(f"http://{doors.http_address}/readyz", timeout=5) as reply:
+            assert reply.status == 200
+        with urllib.request.urlopen(f"http://{doors.http_address}/api/v1/spaces", timeout=5) as reply:
+            assert reply.status == 200
+        with asterism.connect(doors.address) as client:
+            outside = cases.answers(cases.load(client, "cases"))
+        with asterism.Client(service.transport) as inside:
+            assert cases.answers(inside.graph("cases")) == outside
+    finally:
+        service.stop()
+        service.stop()
 
 
 def test_many_read_a_folder_while_one_writes_it_and_get_the_same_bytes(tmp_path: Path) -> None:
