@@ -8,7 +8,9 @@ Everything happens in this process and in the folder `demo-data`, unless an addr
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -57,6 +59,16 @@ def make(folder: Path, size: float) -> Path:
     return source.parent
 
 
+def opened(folder: Path, address: str | None) -> Client:
+    if address:
+        return asterism.connect(address)
+    started = time.perf_counter()
+    with CONSOLE.status("opening a service in this process; the first time on a machine, its kernels are compiled"):
+        client = asterism.open(folder)
+    CONSOLE.print(f"a service in this process was open after {time.perf_counter() - started:.1f} s")
+    return client
+
+
 def load(client: Client, source: Path) -> None:
     chapter(2, "Loading", "Chunk by chunk in bounded memory. A chunk that is acknowledged is on disk; a load that is cut off resumes.")
     client.create_space(SPACE, ingest.schema_of(source))
@@ -79,7 +91,7 @@ def build(client: Client) -> None:
 
 
 def sample(graph: Graph) -> None:
-    chapter(4, "Sampling", "What a trainer asks thousands of times a second. The first call of a kind compiles its kernels, where no cache has them.")
+    chapter(4, "Sampling", "What a trainer asks thousands of times a second.")
     users, items = (graph.sample_nodes(512, kind, seed=1).nodes for kind in ("user", "item"))
     calls: list[tuple[str, Callable[[], Any], Callable[[Any], str]]] = [
         ("512 users", lambda: graph.sample_nodes(512, "user"), lambda a: f"{a.nodes[:5].tolist()} ..."),
@@ -141,7 +153,7 @@ def give(graph: Graph, out: Path) -> None:
         for p, size in zip(report.parts, sizes, strict=True)
     ]
     CONSOLE.print(table("", (f"in {out}", "its nodes", "its edges", "neighbors of its nodes", "size"), rows))
-    CONSOLE.print(f"in {report.seconds:.1f} s; dgl.distributed.load_partition({str(report.config)!r}, 0) reads the first")
+    CONSOLE.print(f"in {report.seconds:.1f} s; dgl.distributed.load_partition({str(report.config)!r}, 0) reads the first", soft_wrap=True)
 
 
 def summary(client: Client, seconds: float, off: float) -> None:
@@ -153,11 +165,13 @@ def summary(client: Client, seconds: float, off: float) -> None:
         grid.add_row(edge_type.name, f"{manifest.count('EDGE', i):,} edges", f"weight {manifest.weight('EDGE', i):,.0f}")
     grid.add_row("draws against weights", f"{off:+.1f} sigma", "within 5 is right" if abs(off) < 5 else "[red]WRONG[/red]")
     CONSOLE.print(Panel(grid, title=f"all of it in {seconds:.0f} s", expand=False))
+    command = os.path.relpath(Path(sys.executable).with_name("asterism"))
     CONSOLE.print(
         "Go on, with what was just made:\n"
-        "  asterism --path demo-data/graph space describe shop\n"
-        "  asterism --path demo-data/graph sample neighbors shop 1 2 3 --type buys\n"
-        "  asterism serve demo-data/graph"
+        f"  {command} --path demo-data/graph space describe shop\n"
+        f"  {command} --path demo-data/graph sample neighbors shop 1 2 3 --type buys\n"
+        f"  {command} serve demo-data/graph",
+        soft_wrap=True,
     )
 
 
@@ -171,7 +185,7 @@ def main() -> None:
     shutil.rmtree(options.folder, ignore_errors=True)
     CONSOLE.print(Panel("[bold]Asterism[/bold]: sample from graphs that are larger than memory", expand=False))
     source = make(options.folder / "files", options.size)
-    with asterism.connect(options.address) if options.address else asterism.open(options.folder / "graph") as client:
+    with opened(options.folder / "graph", options.address) as client:
         if options.address:
             client.drop_space(SPACE, if_exists=True)
         load(client, source)
