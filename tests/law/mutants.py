@@ -88,8 +88,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "classic",
         NEIGHBORS,
         (
-            "accepted = slot if high < (entry >> _S32) else bases[b] + np.int64(entry & _LOW)",
-            "accepted = bases[b] + np.int64(entry & _LOW) if high < (entry >> _S32) else slot",
+            "accepted = slot if high < (entry >> _S32) else base + np.int64(entry & _LOW)",
+            "accepted = base + np.int64(entry & _LOW) if high < (entry >> _S32) else slot",
         ),
     ),
     change(

@@ -19,7 +19,6 @@ from storaged.kernel.rows import measure_rows, position_keys
 from storaged.store import image
 
 _NEIGHBORS = 3  # beside the elements 1 and 2 under rng.RACE
-_ALL = settled(np.zeros(0, np.int32))
 _F32, _F64 = settled(image.EMPTY_F32), settled(image.EMPTY_F64)
 _U32, _U64 = settled(image.EMPTY_U32), settled(image.EMPTY_U64)
 
@@ -141,31 +140,56 @@ class _Answer:
     weights: NDArray[np.float32] | None
     eids: NDArray[np.int64] | None
 
+    @property
+    def only_ids(self) -> bool:
+        """Whether slots are of no use once ids are in place."""
+        return self.types is None and self.weights is None and self.eids is None
+
 
 def _draw_group(group: Group, union: list[int], positions: NDArray[np.int64], law: _Law, answer: _Answer) -> None:
     """Draw for the nodes of one (type, part), and put their neighbors in place."""
     positions = settled(positions)
     adjacencies = [adjacency(group.image, edge_type, law.direction) for edge_type in union]
-    slots = np.empty(group.rows.size * law.count, np.int64)
-    which = np.empty(slots.size, np.int32) if len(union) > 1 else _ALL
+    which = np.empty(group.rows.size * law.count if len(union) > 1 else 0, np.int32)
     if law.replace:
-        if len(union) > 1:
-            type_keys = law.keys(positions, rng.NEIGHBOR_TYPE, law.direction, law.hop)
-            kernel.choose_types(type_keys, _measures(group, adjacencies, law.uniform), np.int64(law.count), which)
-            slots.fill(-1)
-        keys = law.keys(positions, rng.NEIGHBOR, law.direction, law.hop)
-        for mine, near in enumerate(adjacencies):
-            sums, hot, cold = (_F64, _U64, _U32) if law.uniform else (near.sums, near.hot, near.cold)
-            kernel.draw_slots(keys, group.rows, np.int64(law.count), settled(which), np.int32(mine), near.indptr, sums, hot, cold, slots)
-    elif len(union) == 1:
-        near = adjacencies[0]
-        sums, hot, cold = (_F64, _U64, _U32) if law.uniform else (near.sums, near.hot, near.cold)
-        weights = _F32 if law.uniform else near.weights
-        keys, race_keys = law.keys(positions, rng.NEIGHBOR, law.direction, law.hop), law.race_keys(positions, union[0])
-        distinct.draw_distinct(keys, race_keys, group.rows, np.int64(law.count), near.indptr, weights, sums, hot, cold, slots)
+        slots = _draw_with_replacement(group, adjacencies, positions, law, which, answer)
     else:
-        _race(group, union, adjacencies, positions, law, which, slots)
-    _gather(group, union, adjacencies, law.count, which, slots, answer)
+        slots = np.empty(group.rows.size * law.count, np.int64)
+        if len(union) == 1:
+            _draw_distinct(group, union[0], adjacencies[0], positions, law, slots)
+        else:
+            _race(group, union, adjacencies, positions, law, which, slots)
+    _gather(group, union, adjacencies, law, settled(which), settled(slots), answer)
+
+
+def _draw_with_replacement(
+    group: Group,
+    adjacencies: list[image.Adjacency],
+    positions: NDArray[np.int64],
+    law: _Law,
+    which: NDArray[np.int32],
+    answer: _Answer,
+) -> NDArray[np.int64]:
+    """Put drawn ids in place, and give the slots where something else of them is wanted."""
+    if len(adjacencies) > 1:
+        type_keys = law.keys(positions, rng.NEIGHBOR_TYPE, law.direction, law.hop)
+        kernel.choose_types(type_keys, _measures(group, adjacencies, law.uniform), np.int64(law.count), which)
+    slots = np.full(0 if answer.only_ids else group.rows.size * law.count, -1, np.int64)
+    keys, which = law.keys(positions, rng.NEIGHBOR, law.direction, law.hop), settled(which)
+    for mine, near in enumerate(adjacencies):
+        sums, hot, cold = (_F64, _U64, _U32) if law.uniform else (near.sums, near.hot, near.cold)
+        kernel.draw_slots(
+            keys, group.rows, group.at, np.int64(law.count), which, np.int32(mine), near.indptr, sums, hot, cold, near.nbr, answer.ids, slots
+        )
+    return slots
+
+
+def _draw_distinct(group: Group, edge_type: int, near: image.Adjacency, positions: NDArray[np.int64], law: _Law, slots: NDArray[np.int64]) -> None:
+    """Draw without replacement from one edge type."""
+    sums, hot, cold = (_F64, _U64, _U32) if law.uniform else (near.sums, near.hot, near.cold)
+    weights = _F32 if law.uniform else near.weights
+    keys, race_keys = law.keys(positions, rng.NEIGHBOR, law.direction, law.hop), law.race_keys(positions, edge_type)
+    distinct.draw_distinct(keys, race_keys, group.rows, np.int64(law.count), near.indptr, weights, sums, hot, cold, slots)
 
 
 def _measures(group: Group, adjacencies: list[image.Adjacency], uniform: bool) -> NDArray[np.float64]:
@@ -199,26 +223,27 @@ def _gather(
     group: Group,
     union: list[int],
     adjacencies: list[image.Adjacency],
-    count: int,
+    law: _Law,
     which: NDArray[np.int32],
     slots: NDArray[np.int64],
     answer: _Answer,
 ) -> None:
-    """Put ids, edge ids, weights and types of the drawn slots in place."""
-    slots, which = settled(slots), settled(which)
+    """Put what is wanted of the drawn slots in place."""
+    count = np.int64(law.count)
 
     def take(mine: int, values: NDArray[Any], out: NDArray[Any]) -> None:
-        kernel.gather(slots, group.at, np.int64(count), which, np.int32(mine), values, out)
+        kernel.gather(slots, group.at, count, which, np.int32(mine), values, out)
 
     def place(values: NDArray[Any], out: NDArray[Any]) -> None:
-        kernel.place_by_type(slots, group.at, np.int64(count), which, settled(values), out)
+        kernel.place_by_type(slots, group.at, count, which, settled(values), out)
 
     if answer.types is not None:
         place(np.array(union, np.int32), answer.types)
     if answer.weights is not None and not all(near.weights.size for near in adjacencies):
         place(np.ones(len(union), np.float32), answer.weights)  # those of weighted types are written over below
     for mine, near in enumerate(adjacencies):
-        take(mine, near.nbr, answer.ids)
+        if not law.replace:
+            take(mine, near.nbr, answer.ids)
         if answer.eids is not None:
             take(mine, near.eid, answer.eids)
         if answer.weights is not None and near.weights.size:

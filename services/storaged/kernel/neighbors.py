@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import kernel, prefetch
+from graphkit.jit import Whole, inlined, kernel, prefetch
 from graphkit.rng import below, unit, word
 
-BLOCK = 256
+BLOCK = 128
 NODES_AHEAD = 32
 AHEAD = 32
 _S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -55,10 +55,22 @@ def choose_types(keys: NDArray[np.uint64], measures: NDArray[np.float64], count:
             which[i * count + k] = chosen
 
 
+@inlined
+def _accept(slot: Whole, base: Whole, coin: np.uint64, hot: NDArray[np.uint64], cold: NDArray[np.uint32]) -> Whole:
+    """The slot that a row's table gives for a column's slot and a coin."""
+    entry = hot[slot]
+    high = coin >> _S32
+    accepted = slot if high < (entry >> _S32) else base + np.int64(entry & _LOW)
+    if high == (entry >> _S32) and (coin & _LOW) < np.uint64(cold[slot]):
+        accepted = slot
+    return accepted
+
+
 @kernel
 def draw_slots(
     keys: NDArray[np.uint64],
     rows: NDArray[np.int64],
+    at: NDArray[np.int64],
     count: np.int64,
     which: NDArray[np.int32],
     mine: np.int32,
@@ -66,9 +78,11 @@ def draw_slots(
     sums: NDArray[np.float64],
     hot: NDArray[np.uint64],
     cold: NDArray[np.uint32],
+    nbr: NDArray[np.int64],
+    out: NDArray[np.int64],
     slots: NDArray[np.int64],
 ) -> None:
-    """Draw neighbors with replacement.
+    """Draw neighbors with replacement, and put their ids in place.
 
     Parameters
     ----------
@@ -76,76 +90,99 @@ def draw_slots(
         Of the nodes' positions, under ``key_of(seed, rng.NEIGHBOR, direction, hop)``; draw k takes word k.
     rows : int64[m]
         -1: no row.
+    at : int64[m]
+        Row of each node in the answer.
     count : int64
     which : int32[m * count]
-        Draw only where this is ``mine``, leave other slots as they are; empty: draw all.
+        Draw only where this is ``mine``; empty: draw all.
     mine : int32
     indptr : int64[rows + 1]
     sums : float64[rows]
         A row of sum 0 has no neighbors; empty: every edge may be drawn.
     hot, cold : uint64[slots], uint32[slots]
         Per-row tables; empty: every column is certain.
+    nbr : int64[slots]
+    out : int64[n * count], out
+        ``out[at[i] * count + k]``; what has no neighbor, or is not drawn here, is left as it is.
     slots : int64[m * count], out
+        The slots, for `gather`; likewise. Empty: not wanted.
+
+    Notes
+    -----
+    Three blocks are under way: one is hashed while the table rows of the one before it and the neighbors of the one before
+    that come from memory.
     """
-    total = slots.shape[0]
-    columns = np.empty(BLOCK, np.int64)
-    bases = np.empty(BLOCK, np.int64)
-    coins = np.empty(BLOCK, np.uint64)
-    flats = np.empty(BLOCK, np.int64)
+    total = rows.shape[0] * count
+    columns = np.empty((3, BLOCK), np.int64)
+    bases = np.empty((3, BLOCK), np.int64)
+    coins = np.empty((3, BLOCK), np.uint64)
+    places = np.empty((3, BLOCK), np.int64)
+    flats = np.empty((3, BLOCK), np.int64)
+    filled = np.zeros(3, np.int64)
     m = rows.shape[0]
+    tabled = hot.shape[0] > 0
+    weighted = sums.shape[0] > 0
     for i in range(min(NODES_AHEAD, m)):
         if rows[i] >= 0:
             prefetch(indptr, rows[i])
-            if sums.shape[0] > 0:
+            if weighted:
                 prefetch(sums, rows[i])
     node = np.int64(-1)
     k = count
     key = np.uint64(0)
     start = np.int64(0)
     degree = np.uint64(0)
+    place = np.int64(0)
     flat = np.int64(0)
-    while flat < total:
-        filled = 0
-        while flat < total and filled < BLOCK:
+    turn = 0
+    idle = 0
+    while idle < 2:
+        size = 0
+        while flat < total and size < BLOCK:
             if k == count:
                 k = np.int64(0)
                 node += 1
                 ahead = node + NODES_AHEAD
                 if ahead < m and rows[ahead] >= 0:
                     prefetch(indptr, rows[ahead])
-                    if sums.shape[0] > 0:
+                    if weighted:
                         prefetch(sums, rows[ahead])
                 key = keys[node]
                 row = rows[node]
+                place = at[node] * count
                 degree = np.uint64(0)
-                if row >= 0 and (sums.shape[0] == 0 or sums[row] > 0.0):
+                if row >= 0 and (not weighted or sums[row] > 0.0):
                     start = indptr[row]
                     degree = np.uint64(indptr[row + 1] - start)
-            if which.shape[0] == 0 or which[flat] == mine:
-                if degree == np.uint64(0):
-                    slots[flat] = -1
+            if degree > np.uint64(0) and (which.shape[0] == 0 or which[flat] == mine):
+                w = word(key, np.uint64(k))
+                column = start + np.int64(below(w, degree))
+                columns[turn, size] = column
+                coins[turn, size] = w * degree
+                bases[turn, size] = start
+                places[turn, size] = place + k
+                flats[turn, size] = flat
+                if tabled:
+                    prefetch(hot, column)
                 else:
-                    w = word(key, np.uint64(k))
-                    column = start + np.int64(below(w, degree))
-                    flats[filled] = flat
-                    bases[filled] = start
-                    columns[filled] = column
-                    coins[filled] = w * degree
-                    if hot.shape[0] > 0:
-                        prefetch(hot, column)
-                    filled += 1
+                    prefetch(nbr, column)
+                size += 1
             flat += 1
             k += 1
-        for b in range(filled):
-            slot = columns[b]
-            if hot.shape[0] > 0:
-                entry = hot[slot]
-                high = coins[b] >> _S32
-                accepted = slot if high < (entry >> _S32) else bases[b] + np.int64(entry & _LOW)
-                if high == (entry >> _S32) and (coins[b] & _LOW) < np.uint64(cold[slot]):
-                    accepted = slot
-                slot = accepted
-            slots[flats[b]] = slot
+        filled[turn] = size
+        idle = 0 if size > 0 else idle + 1
+        turn = (turn + 2) % 3  # the block before this one
+        if tabled:
+            for b in range(filled[turn]):
+                slot = np.int64(_accept(columns[turn, b], bases[turn, b], coins[turn, b], hot, cold))
+                columns[turn, b] = slot
+                prefetch(nbr, slot)
+        turn = (turn + 2) % 3  # and the one before that
+        for b in range(filled[turn]):
+            out[places[turn, b]] = nbr[columns[turn, b]]
+            if slots.shape[0] > 0:
+                slots[flats[turn, b]] = columns[turn, b]
+        filled[turn] = 0
 
 
 @kernel
