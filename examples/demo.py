@@ -156,7 +156,7 @@ def give(graph: Graph, out: Path) -> None:
     CONSOLE.print(f"in {report.seconds:.1f} s; dgl.distributed.load_partition({str(report.config)!r}, 0) reads the first", soft_wrap=True)
 
 
-def summary(client: Client, seconds: float, off: float) -> None:
+def summary(client: Client, users: list[int], seconds: float, off: float) -> None:
     manifest, schema = client.manifest(SPACE), client.describe(SPACE).schema
     grid = Table.grid(padding=(0, 2))
     for i, node_type in enumerate(schema.node_types):
@@ -169,7 +169,7 @@ def summary(client: Client, seconds: float, off: float) -> None:
     CONSOLE.print(
         "Go on, with what was just made:\n"
         f"  {command} --path demo-data/graph space describe shop\n"
-        f"  {command} --path demo-data/graph sample neighbors shop 1 2 3 --type buys\n"
+        f"  {command} --path demo-data/graph sample neighbors shop {' '.join(map(str, users))} --type clicks\n"
         f"  {command} serve demo-data/graph",
         soft_wrap=True,
     )
@@ -194,7 +194,7 @@ def main() -> None:
         sample(graph)
         off = check(graph)
         give(graph, options.folder / "partitions")
-        summary(client, time.perf_counter() - started, off)
+        summary(client, graph.sample_edges(3, "clicks", seed=1).src.tolist(), time.perf_counter() - started, off)
     if abs(off) >= 5:
         raise SystemExit("the draws do not follow the weights")
 

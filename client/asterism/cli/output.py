@@ -139,7 +139,7 @@ def _word(cell: object) -> str:
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, float):
-        return f"{cell:,.4g}"
+        return f"{cell:,.6g}"
     if isinstance(cell, Enum):
         return cell.name
     return escape(str(cell))

@@ -47,7 +47,7 @@ def _page(hosts: list[Host], spaces: list[SpaceInfo], lacks: list[str]) -> Rende
     rows = [
         (
             h.role.lower(),
-            h.address or "in this process",
+            "in this process" if h.address.endswith(":0") else h.address,
             "online" if h.online else "offline",
             h.parts,
             f"{h.free_bytes / 2**30:,.1f} GiB",
