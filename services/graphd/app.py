@@ -139,8 +139,9 @@ class Graphd:
         if self._on_news is not None:
             self._on_news(reply)
         before = self._news.routes
-        # Addresses first: whoever sees the new routes must find their hosts.
-        self._hosts.know({host.uuid: host.address for host in reply.storaged if host.online})
+        # Addresses first: whoever sees the new routes must find their hosts. Those that metad has lost sight of too: a
+        # storaged that can not reach metad still draws from sealed versions, and one that is gone does not answer.
+        self._hosts.know({host.uuid: host.address for host in reply.storaged})
         now = self._news.apply(reply)
         for space in now.spaces.values():
             known = before.spaces.get(space.name)

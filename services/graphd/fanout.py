@@ -40,7 +40,7 @@ class Hosts:
         """Where a host is; Unavailable when metad has not said."""
         address = self._addresses.get(uuid)
         if address is None:
-            raise Unavailable(f"storaged {uuid} holds parts of the space and is not online; start it, or try again in a moment")
+            raise Unavailable(f"storaged {uuid} holds parts of the space, and metad does not know where it is; start it, or try again in a moment")
         return address
 
     def transport(self, uuid: str) -> Transport:

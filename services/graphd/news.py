@@ -59,7 +59,7 @@ def routes_of(reply: meta.PollReply, before: Routes) -> Routes:
     return Routes(
         revision=reply.revision,
         spaces={route.space.name: _space(route, known) for route in reply.spaces},
-        addresses={host.uuid: host.address for host in reply.storaged if host.online},
+        addresses={host.uuid: host.address for host in reply.storaged},
     )
 
 

@@ -35,7 +35,7 @@ def test_a_poll_becomes_routes() -> None:
     assert space.current == 2
     assert space.at(0).version == 2
     assert space.at(1).digest == "d1"
-    assert routes.addresses == {"x": "x:1"}
+    assert routes.addresses == {"x": "x:1", "y": "y:1"}
 
 
 def test_what_is_not_there_is_named_with_what_is() -> None:
