@@ -12,6 +12,7 @@ DGL := .venv-dgl
 # With ASTERISM_REQUIRE_ALL=1 a test that would be skipped fails, and so does a missing DGL environment.
 PYTEST := $(BIN)/python -m pytest $(if $(ASTERISM_REQUIRE_ALL),--require-all)
 BENCHMARKS = $(filter-out __%,$(notdir $(basename $(wildcard tests/benchmarks/*.py))))
+CODE = proto client services tests examples
 PROTOS = $(wildcard proto/asterism_proto/v1/*.proto)
 
 .PHONY: help venv demo test test-slow lint format stubs dgl-env bench clean
@@ -44,13 +45,13 @@ test-slow: $(VENV)/.dev dgl-env  ## the slow tests only
 	$(PYTEST) -m slow
 
 lint: $(VENV)/.dev  ## formatting, rules, types
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 
 format: $(VENV)/.dev  ## format, and mend what can be mended
-	$(BIN)/ruff format .
-	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
 
 stubs: $(VENV)/.dev  ## the protobuf modules anew, from the .proto files
 	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=proto --pyi_out=proto $(PROTOS)
