@@ -1,0 +1,243 @@
+"""metad's HTTP door and gRPC door, opened for real: what a browser, curl and a client see."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.kit.metad import SCHEMA, finished
+
+from asterism_proto.errors import NotFound, Unavailable
+from asterism_proto.methods import BEATS, CATALOG
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as mpb
+from daemonkit.channels import RemoteTransport
+from metad.app import Metad
+from metad.settings import MetadSettings
+
+
+class Door:
+    """An open metad, a browser on it, and storaged s1 on its gRPC door."""
+
+    def __init__(self, folder: Path) -> None:
+        self.metad = Metad(MetadSettings(data=folder, listen="127.0.0.1:0", http_listen="127.0.0.1:0", stop_grace_s=1))
+        self.metad.start()
+        self.metad.open_ports()
+        self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.metad.http_port}", timeout=10)
+        self.grpc = RemoteTransport(f"127.0.0.1:{self.metad.grpc_port}")
+
+    def close(self) -> None:
+        self.http.close()
+        self.grpc.close()
+        self.metad.stop()
+
+    def get(self, path: str, status: int = 200) -> Any:
+        reply = self.http.get(f"/api/v1{path}")
+        assert reply.status_code == status, reply.text
+        return reply.json()
+
+    def post(self, path: str, content: Any = None, status: int = 202) -> Any:
+        reply = self.http.post(f"/api/v1{path}", json=content)
+        assert reply.status_code == status, reply.text
+        return reply.json()
+
+    def beat(self, *tasks: mpb.TaskReport) -> None:
+        self.grpc.call(BEATS["beat"], mpb.BeatRequest(role=mpb.STORAGED, uuid="s1", incarnation=1, address="s1:9779", tasks=tasks), 5)
+
+    def orders(self) -> list[mpb.TaskOrder]:
+        reply = self.grpc.call(BEATS["poll"], mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1), 5)
+        assert isinstance(reply, mpb.PollReply)
+        return list(reply.orders)
+
+    def committed(self, space: str = "graph") -> None:
+        load = self.grpc.call(CATALOG["begin_load"], mpb.BeginLoadRequest(space=space), 5)
+        assert isinstance(load, mpb.Load)
+        self.grpc.call(CATALOG["commit_load"], mpb.CommitLoadRequest(load_id=load.load_id), 5)
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    door = Door(tmp_path_factory.mktemp("metad"))
+    yield door
+    door.close()
+
+
+@pytest.fixture
+def door(opened: Door) -> Iterator[Door]:
+    opened.beat()
+    opened.post("/spaces", {"name": "graph", "schema": SCHEMA.to_dict()}, 201)
+    yield opened
+    opened.http.delete("/api/v1/spaces/graph").raise_for_status()
+
+
+def test_a_space_is_made_shown_and_dropped_over_http(door: Door) -> None:
+    made = door.post("/spaces", {"name": "other", "schema": {"parts": 2, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}}}, 201)
+    shown = door.get("/spaces/other")
+    assert shown == made
+    assert (shown["version"], shown["parts"], shown["parts_by_host"]) == (0, [["s1"], ["s1"]], {"s1": [0, 1]})
+    assert list(shown["schema"]["edges"]) == ["n:to:n"]
+    assert [space["name"] for space in door.get("/spaces")] == ["graph", "other"]
+    assert door.http.delete("/api/v1/spaces/other").status_code == 204
+    assert "does not exist" in door.get("/spaces/other", 404)["message"]
+    assert door.http.delete("/api/v1/spaces/other").status_code == 404
+    assert door.http.delete("/api/v1/spaces/other", params={"if_exists": "true"}).status_code == 204
+
+
+def test_a_job_is_followed_from_submit_to_version(door: Door) -> None:
+    door.committed()
+    job = door.post("/jobs", {"space": "graph"})
+    assert (job["state"], job["cut"], job["progress"]["fraction"]) == ("RUNNING", 1, None)
+    (order,) = door.orders()
+    time.sleep(0.02)
+    door.beat(mpb.TaskReport(task_id=order.task_id, attempt=1, state=pb.RUNNING, phase="sort", rows_done=25, rows_total=100))
+    shown = door.get(f"/jobs/{job['job_id']}")
+    assert (shown["tasks"][0]["phase"], shown["progress"]["fraction"]) == ("sort", 0.25)
+    rate = shown["progress"]["rows_per_s"]
+    assert shown["progress"]["eta_s"] == pytest.approx(75 / rate)
+    door.beat(finished(order))
+    done = door.get(f"/jobs/{job['job_id']}")
+    assert (done["state"], done["version"], done["progress"]["eta_s"]) == ("FINISHED", 1, None)
+    totals = {total["type"]: (total["element"], total["count"], total["weight"]) for total in door.get("/spaces/graph")["totals"]}
+    assert totals["author"] == ("node", 12, 6.0)
+    assert totals["paper:cites:paper"] == ("edge", 8, 8.0)
+    (version,) = door.get("/spaces/graph/versions")
+    assert (version["version"], version["job_id"], version["current"]) == (1, job["job_id"], True)
+    assert door.get("/spaces/graph/versions/1") == version
+
+
+def test_a_job_is_stopped_and_recovered_over_http(door: Door) -> None:
+    door.committed()
+    job = door.post("/jobs", {"space": "graph", "kind": "build"})["job_id"]
+    assert door.post(f"/jobs/{job}/stop")["ending"] == "STOPPED"
+    door.beat()
+    assert door.get(f"/jobs/{job}")["state"] == "STOPPED"
+    assert door.post(f"/jobs/{job}/recover")["state"] == "RUNNING"
+    assert door.orders()[0].attempt == 2
+    assert "only FAILED and STOPPED" in door.post(f"/jobs/{job}/recover", status=409)["message"]
+
+
+def test_jobs_are_filtered_and_paged(door: Door) -> None:
+    for _ in range(3):
+        door.committed()
+        door.post("/jobs", {"space": "graph"})
+    page = door.get("/jobs?space=graph&limit=2&state=RUNNING&state=QUEUE")
+    assert [job["state"] for job in page["jobs"]] == ["QUEUE", "QUEUE"]
+    rest = door.get(f"/jobs?limit=1&state=RUNNING&before={page['next_before']}")
+    assert ([job["state"] for job in rest["jobs"]], rest["next_before"]) == (["RUNNING"], 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("/jobs/999999", 404, "job 999999 does not exist; the newest is"),
+        ("/jobs/0", 404, "job 0 does not exist"),
+        ("/jobs/-1", 404, "job '-1' does not exist"),
+        ("/jobs/abc", 404, "job 'abc' does not exist"),
+        ("/jobs/" + "9" * 40, 404, "does not exist"),
+        ("/jobs?state=DONE", 422, "'DONE'"),
+        ("/jobs?limit=0", 422, "0"),
+        ("/jobs?limit=1001", 422, "1001"),
+        ("/jobs?before=x", 422, "'x'"),
+        ("/jobs?space=nine", 404, "space 'nine' does not exist"),
+        ("/spaces/nine", 404, "space 'nine' does not exist; there is graph"),
+        ("/spaces/nine/versions", 404, "space 'nine'"),
+        ("/spaces/graph/versions/7", 404, "no published version yet"),
+        ("/spaces/graph/versions/0", 404, "version '0'"),
+        ("/spaces/graph/versions/latest", 404, "version 'latest'"),
+        ("/nothing", 404, "Not Found"),
+    ],
+)
+def test_a_bad_question_is_answered_with_its_value(door: Door, path: str, status: int, words: str) -> None:
+    door.committed()
+    door.post("/jobs", {"space": "graph"})
+    answer = door.get(path, status)
+    assert words in answer["message"]
+    assert answer["error"] == ("NotFound" if status == 404 else "InvalidRequest")
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "status", "words"),
+    [
+        ("/jobs", {"space": "nine"}, 404, "'nine'"),
+        ("/jobs", {"space": "graph", "kind": "bake"}, 400, "'bake'"),
+        ("/jobs", {}, 422, "space"),
+        ("/jobs", {"space": "graph", "cut": 3}, 422, "cut"),
+        ("/jobs", {"space": "graph"}, 409, "no committed load"),
+        ("/jobs/77777/stop", None, 404, "job 77777"),
+        ("/spaces", {"name": "graph", "schema": SCHEMA.to_dict()}, 409, "exists already"),
+        ("/spaces", {"name": "9", "schema": SCHEMA.to_dict()}, 400, "'9'"),
+        ("/spaces", {"name": "g", "schema": {"nodes": {"n": {}}, "shards": 2}}, 400, "shards"),
+        ("/spaces", {"name": "g", "schema": {"nodes": {}}}, 400, "at least one node type"),
+        ("/spaces", {"name": "g", "schema": "x"}, 422, "'x'"),
+    ],
+)
+def test_a_bad_order_is_refused_with_its_value(door: Door, path: str, content: Any, status: int, words: str) -> None:
+    assert words in door.post(path, content, status)["message"]
+
+
+def test_bodies_are_bounded(door: Door) -> None:
+    big = {"name": "big", "schema": {"nodes": {f"n{i}" * 20: {} for i in range(40_000)}}}
+    assert door.http.post("/api/v1/spaces", json=big).status_code == 413
+    assert door.http.post("/api/v1/spaces", content=iter([b"{" * 65536] * 100)).status_code == 413
+    assert door.http.post("/api/v1/spaces", content=b"\xff{", headers={"content-type": "application/json"}).status_code in (400, 422)
+
+
+def test_hosts_status_and_metrics_say_who_is_there(door: Door) -> None:
+    (host,) = door.get("/hosts")
+    assert (host["uuid"], host["role"], host["online"], host["parts"]) == ("s1", "storaged", True, 4)
+    status = door.http.get("/status").json()
+    assert (status["spaces"], status["storageds_online"], status["ready"]) == (1, 1, True)
+    assert door.http.get("/readyz").status_code == 200
+    metrics = door.http.get("/metrics").text
+    assert "storageds_online 1.0" in metrics
+    assert "spaces 1.0" in metrics
+
+
+def test_openapi_describes_every_route_and_its_refusals(door: Door) -> None:
+    described = door.http.get("/openapi.json").json()
+    ours = {path: content for path, content in described["paths"].items() if path.startswith("/api/v1")}
+    assert set(ours) == {
+        f"/api/v1{path}"
+        for path in (
+            "/jobs",
+            "/jobs/{job_id}",
+            "/jobs/{job_id}/stop",
+            "/jobs/{job_id}/recover",
+            "/spaces",
+            "/spaces/{name}",
+            "/spaces/{name}/versions",
+            "/spaces/{name}/versions/{version}",
+            "/hosts",
+        )
+    }
+    for path, methods in ours.items():
+        for method, content in methods.items():
+            assert content["description"], f"{method} {path} has no description"
+            assert {"404", "422"} <= set(content["responses"]), f"{method} {path} hides its refusals"
+    job = described["components"]["schemas"]["JobView"]
+    assert job["properties"]["cut"]["description"] == "The commit number that it builds."
+
+
+def test_the_grpc_door_gives_the_same_words(door: Door) -> None:
+    with pytest.raises(NotFound, match="job 999999 does not exist"):
+        door.grpc.call(CATALOG["get_job"], mpb.JobRequest(job_id=999999), 5)
+
+
+def test_a_stopping_metad_sends_parked_polls_home(tmp_path: Path) -> None:
+    door = Door(tmp_path / "m")
+    door.beat()
+    known = door.grpc.call(BEATS["poll"], mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1), 5)
+    assert isinstance(known, mpb.PollReply)
+    request = mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1, known_revision=known.revision, wait_s=30)
+    pending = door.grpc.start(BEATS["poll"], request, 40)
+    time.sleep(0.1)
+    begun = time.monotonic()
+    door.metad.stop()
+    with pytest.raises(Unavailable):
+        pending.result()
+    assert time.monotonic() - begun < 5
+    door.close()

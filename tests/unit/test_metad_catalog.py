@@ -1,0 +1,361 @@
+"""Spaces, loads and versions, asked through the handlers over the memory store."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from tests.kit.metad import SCHEMA, Desk, edges, nodes
+
+from asterism_proto.errors import AsterismError, Conflict, InvalidRequest, NotFound, NotReady, Stale
+from asterism_proto.schema import Schema
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as mpb
+from metad.catalog.catalog import Catalog
+from metad.store.memory import MemoryStore
+
+
+@pytest.fixture
+def desk() -> Desk:
+    desk = Desk()
+    for uuid in ("s2", "s1", "s3"):
+        desk.beat(uuid)
+    return desk
+
+
+# Spaces.
+
+
+def test_parts_are_dealt_round_robin_to_the_storageds_that_are_there_by_uuid(desk: Desk) -> None:
+    assert [list(part.hosts) for part in desk.create().parts] == [["s1"], ["s2"], ["s3"], ["s1"]]
+
+
+def test_a_space_needs_a_storaged_that_is_there() -> None:
+    desk = Desk()
+    with pytest.raises(NotReady, match="none is online"):
+        desk.create()
+    desk.beat("s1")
+    desk.beat("g1", role=mpb.GRAPHD)
+    desk.passes(60)
+    with pytest.raises(NotReady):
+        desk.create()
+
+
+@pytest.mark.parametrize("name", ["", "1st", "a b", "x" * 129, "a/b"])
+def test_a_bad_name_is_refused_with_the_name(desk: Desk, name: str) -> None:
+    with pytest.raises(InvalidRequest, match="a name is a letter or _"):
+        desk.create(name)
+
+
+def test_a_schema_that_makes_no_sense_is_refused(desk: Desk) -> None:
+    with pytest.raises(InvalidRequest, match="at least one node type"):
+        desk.ask("create_space", mpb.CreateSpaceRequest(name="g"))
+    bad = SCHEMA.to_proto()
+    bad.placement = 9  # type: ignore[assignment]
+    with pytest.raises(InvalidRequest, match="Placement 9"):
+        desk.ask("create_space", mpb.CreateSpaceRequest(name="g", schema=bad))
+
+
+def test_a_name_is_taken_once_unless_the_schema_is_equal_and_that_is_fine(desk: Desk) -> None:
+    first = desk.create()
+    with pytest.raises(Conflict, match="exists already"):
+        desk.create()
+    assert desk.create(if_not_exists=True) == first
+    with pytest.raises(Conflict, match="another schema"):
+        desk.create(schema=replace(SCHEMA, parts=2), if_not_exists=True)
+
+
+def test_a_schema_comes_back_as_it_went_in(desk: Desk) -> None:
+    desk.create()
+    assert Schema.from_proto(desk.ask("describe_space", mpb.SpaceRequest(space="graph")).schema) == SCHEMA
+
+
+def test_a_space_that_is_not_there_is_refused_with_those_that_are(desk: Desk) -> None:
+    desk.create("one")
+    with pytest.raises(NotFound, match="'nine' does not exist; there is one"):
+        desk.ask("describe_space", mpb.SpaceRequest(space="nine"))
+    with pytest.raises(InvalidRequest, match="empty"):
+        desk.ask("describe_space", mpb.SpaceRequest())
+
+
+def test_a_dropped_space_is_gone_with_its_loads_versions_and_keys_and_its_id_never_comes_back(desk: Desk) -> None:
+    empty = dict(desk.store.range(b""))
+    first = desk.create()
+    load = desk.begin()
+    desk.register(load, edges(0), written=[0])
+    desk.commit(load)
+    desk.begin()
+    desk.ask("abandon_load", mpb.LoadRequest(load_id=desk.begin().load_id))
+    desk.submit()
+    desk.build("s1", "s2", "s3")
+    desk.submit()
+    desk.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
+    with pytest.raises(NotFound):
+        desk.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
+    desk.ask("drop_space", mpb.DropSpaceRequest(space="graph", if_exists=True))
+    with pytest.raises(NotFound, match="load 1 does not exist"):
+        desk.ask("get_load", mpb.LoadRequest(load_id=load.load_id))
+    assert [desk.job(i).state for i in (1, 2)] == [pb.FINISHED, pb.STOPPED]
+    assert list(desk.poll("s1").spaces) == list(desk.poll("s1").orders) == []
+    left = {key for key, _ in desk.store.range(b"") if key not in empty}
+    assert {key.split(b"/")[1] for key in left} == {b"next", b"job"}
+    assert desk.create().space_id > first.space_id
+
+
+# Loads.
+
+
+def test_edge_ids_are_given_in_the_order_of_chunks_per_edge_type_and_go_on_over_loads(desk: Desk) -> None:
+    desk.create()
+    load = desk.begin()
+    given = desk.register(load, nodes(0, 5), edges(1, 10), edges(2, 7, type_id=1), edges(3, 4))
+    assert [chunk.base for chunk in given] == [0, 0, 0, 10]
+    assert desk.register(desk.begin(), edges(0, 1), edges(1, 1, type_id=1))[0].base == 14
+    assert desk.register(desk.begin(), edges(0, 1), edges(1, 1, type_id=1))[1].base == 8
+
+
+def test_the_same_chunk_again_gives_the_same_base_and_says_whether_it_is_written(desk: Desk) -> None:
+    desk.create()
+    load = desk.begin()
+    first = desk.register(load, edges(0), edges(1))
+    again = desk.register(load, edges(0), edges(1), written=[1])
+    assert [chunk.base for chunk in again] == [chunk.base for chunk in first]
+    assert [chunk.written for chunk in again] == [False, True]
+    assert [chunk.written for chunk in desk.register(load, edges(1))] == [True]
+
+
+def test_a_written_chunk_does_not_take_another_content(desk: Desk) -> None:
+    desk.create()
+    load = desk.begin()
+    desk.register(load, edges(0), edges(1), written=[0])
+    with pytest.raises(Conflict, match=r"chunk 0 .* the source has changed since; abandon the load"):
+        desk.register(load, edges(0, digest="other"))
+    with pytest.raises(Conflict, match="chunk 0"):
+        desk.register(load, edges(0, rows=11))
+
+
+def test_a_chunk_that_is_not_written_yet_may_be_replaced_and_gets_fresh_ids(desk: Desk) -> None:
+    desk.create()
+    load = desk.begin()
+    desk.register(load, edges(0, 10))
+    (replaced,) = desk.register(load, edges(0, 6, digest="other"))
+    assert (replaced.base, replaced.rows, replaced.written) == (10, 6, False)
+    assert desk.register(load, edges(1))[0].base == 16
+
+
+def test_a_refused_call_registers_nothing_of_it(desk: Desk) -> None:
+    desk.create()
+    load = desk.begin()
+    with pytest.raises(InvalidRequest, match="chunk 1: edge type 2"):
+        desk.register(load, edges(0), edges(1, type_id=2))
+    with pytest.raises(InvalidRequest, match="chunk 7 of load 1 is said to be written"):
+        desk.register(load, edges(0), written=[7])
+    assert list(desk.ask("get_load", mpb.LoadRequest(load_id=1)).chunks) == []
+    assert desk.register(load, edges(0))[0].base == 0
+
+
+@pytest.mark.parametrize(
+    ("chunk", "words"),
+    [
+        (mpb.Chunk(index=4, type_id=0, rows=1, digest="d"), "chunk 4: element 0"),
+        (nodes(4, type_id=2), "chunk 4: node type 2"),
+        (edges(4, rows=-1), "chunk 4: -1 rows"),
+        (edges(4, digest=""), "chunk 4: its digest is empty"),
+        (edges(4, rows=1 << 62), "pass 2\\^62"),
+    ],
+)
+def test_a_chunk_that_makes_no_sense_is_refused_with_its_number(desk: Desk, chunk: mpb.Chunk, words: str) -> None:
+    desk.create()
+    with pytest.raises(InvalidRequest, match=words):
+        desk.register(desk.begin(), chunk)
+
+
+def test_a_load_is_resumed_by_its_key_in_its_space_while_it_is_open(desk: Desk) -> None:
+    desk.create()
+    desk.create("other")
+    load = desk.begin(resume_key="papers.csv")
+    desk.register(load, edges(0), edges(1), written=[0])
+    resumed = desk.begin(resume_key="papers.csv")
+    assert resumed.load_id == load.load_id
+    assert [(chunk.index, chunk.written) for chunk in resumed.chunks] == [(0, True), (1, False)]
+    assert desk.begin("other", resume_key="papers.csv").load_id != load.load_id
+    assert desk.begin(resume_key="").load_id != desk.begin(resume_key="").load_id
+    desk.commit(load, 1)
+    assert desk.begin(resume_key="papers.csv").load_id != load.load_id
+
+
+def test_a_commit_names_the_first_chunk_that_is_missing_and_its_number_grows(desk: Desk) -> None:
+    desk.create()
+    desk.create("other")
+    load = desk.begin()
+    desk.register(load, edges(0), edges(5), edges(3), written=[0])
+    with pytest.raises(InvalidRequest, match="chunk 3 is not yet written"):
+        desk.commit(load, 5)
+    assert desk.commit(load, 3, 5).commit == 1
+    assert desk.commit(load).commit == 1
+    assert (desk.load(), desk.load("other"), desk.load()) == (2, 1, 3)
+
+
+def test_a_committed_load_takes_no_more_chunks_and_is_not_abandoned(desk: Desk) -> None:
+    desk.create()
+    load = desk.begin()
+    desk.register(load, edges(0), written=[0])
+    desk.commit(load)
+    assert desk.register(load, edges(0))[0].written
+    with pytest.raises(Conflict, match="is committed"):
+        desk.register(load, edges(1))
+    with pytest.raises(Conflict, match="can not be abandoned"):
+        desk.ask("abandon_load", mpb.LoadRequest(load_id=load.load_id))
+
+
+def test_an_abandoned_load_is_told_to_storageds_and_is_over(desk: Desk) -> None:
+    desk.create()
+    load, kept = desk.begin(), desk.begin()
+    desk.register(load, edges(0))
+    before = desk.poll("s1")
+    assert list(before.open_loads) == [load.load_id, kept.load_id]
+    for _ in range(2):
+        assert desk.ask("abandon_load", mpb.LoadRequest(load_id=load.load_id)).state == mpb.ABANDONED
+    after = desk.poll("s1", known=before.revision, wait_s=5)
+    assert (list(after.open_loads), list(after.abandoned_loads)) == ([kept.load_id], [load.load_id])
+    for call in (lambda: desk.register(load, edges(0)), lambda: desk.commit(load)):
+        with pytest.raises(Conflict, match="is abandoned"):
+            call()
+
+
+@pytest.mark.parametrize("load_id", [0, 7])
+def test_a_load_that_is_not_there_is_refused_with_the_newest(desk: Desk, load_id: int) -> None:
+    desk.create()
+    desk.begin()
+    with pytest.raises(NotFound, match=f"load {load_id} does not exist; the newest is 1"):
+        desk.ask("get_load", mpb.LoadRequest(load_id=load_id))
+
+
+# Versions.
+
+
+def test_a_manifest_is_sealed_over_everything_but_its_digest(desk: Desk) -> None:
+    desk.create()
+    desk.load()
+    desk.submit()
+    desk.build("s1", "s2", "s3")
+    manifest = desk.ask("get_manifest", mpb.ManifestRequest(space="graph"))
+    assert (manifest.version, manifest.cut, manifest.job_id, len(manifest.images)) == (1, 1, 1, 4)
+    digest = manifest.digest
+    manifest.digest = ""
+    assert hashlib.sha256(manifest.SerializeToString(deterministic=True)).hexdigest() == digest
+    assert desk.ask("describe_space", mpb.SpaceRequest(space="graph")).version == 1
+
+
+def test_versions_are_listed_newest_first_without_totals(desk: Desk) -> None:
+    desk.create()
+    for _ in range(2):
+        desk.load()
+        desk.submit()
+        desk.build("s1", "s2", "s3")
+    listed = desk.ask("list_versions", mpb.SpaceRequest(space="graph")).versions
+    assert [manifest.version for manifest in listed] == [2, 1]
+    assert not any(manifest.totals for manifest in listed)
+    assert all(manifest.images for manifest in listed)
+
+
+def test_a_version_that_is_not_there_is_refused_with_those_that_are(desk: Desk) -> None:
+    desk.create()
+    with pytest.raises(NotFound, match="no published version yet"):
+        desk.ask("get_manifest", mpb.ManifestRequest(space="graph"))
+    desk.load()
+    desk.submit()
+    desk.build("s1", "s2", "s3")
+    with pytest.raises(NotFound, match="version 9 of space 'graph' is not there; there are 1"):
+        desk.ask("get_manifest", mpb.ManifestRequest(space="graph", version=9))
+
+
+def test_old_versions_go_once_they_are_too_many_long_enough_and_no_graphd_routes_by_them() -> None:
+    desk = Desk(keep_versions=2, retire_after_s=60)
+
+    def beats(seen: int) -> None:
+        desk.beat("s1")
+        desk.beat("g1", role=mpb.GRAPHD, held=[mpb.HeldVersion(space_id=1, version=seen)])
+
+    def served() -> list[int]:
+        return [manifest.version for manifest in desk.poll("s1").spaces[0].versions]
+
+    beats(1)
+    desk.create()
+    for _ in range(3):
+        desk.load()
+        desk.submit()
+        desk.build("s1")
+        desk.now_ms += 1_000
+    assert served() == [1, 2, 3]
+    desk.now_ms += 60_000
+    beats(1)
+    desk.passes(0)
+    assert served() == [1, 2, 3], "a graphd still routes by version 1"
+    beats(3)
+    known = desk.poll("s1").revision
+    desk.passes(0)
+    assert served() == [2, 3]
+    assert desk.poll("s1", known=known, wait_s=5).revision > known
+    with pytest.raises(NotFound, match="version 1"):
+        desk.ask("get_manifest", mpb.ManifestRequest(space="graph", version=1))
+
+
+# Jobs through the door.
+
+
+@pytest.mark.parametrize(
+    ("call", "words", "kind"),
+    [
+        (lambda d: d.ask("list_jobs", mpb.ListJobsRequest(states=[9])), "job state 9", InvalidRequest),
+        (lambda d: d.ask("list_jobs", mpb.ListJobsRequest(states=[0])), "job state 0", InvalidRequest),
+        (lambda d: d.ask("list_jobs", mpb.ListJobsRequest(limit=1001)), "limit 1001", InvalidRequest),
+        (lambda d: d.ask("list_jobs", mpb.ListJobsRequest(space="nine")), "'nine' does not exist", NotFound),
+        (lambda d: d.job(0), "job 0 does not exist", NotFound),
+        (lambda d: d.ask("stop_job", mpb.JobRequest(job_id=99)), "job 99 does not exist", NotFound),
+        (lambda d: d.ask("recover_job", mpb.JobRequest(job_id=99)), "job 99 does not exist", NotFound),
+        (lambda d: d.ask("submit_job", mpb.SubmitJobRequest(space="graph")), "job kind ''", InvalidRequest),
+        (lambda d: d.submit("nine"), "'nine' does not exist", NotFound),
+        (lambda d: d.beat("s1", role=0), "role 0", InvalidRequest),
+        (lambda d: d.beat("s1", role=mpb.GRAPHD), "host s1 is a storaged, not a graphd", InvalidRequest),
+        (lambda d: d.beat(""), "without a uuid", InvalidRequest),
+        (lambda d: d.beat("s1", incarnation=0), "incarnation 0", InvalidRequest),
+        (lambda d: d.beat("s1", mpb.TaskReport(task_id=1, attempt=1)), "task 1: state 0", InvalidRequest),
+        (lambda d: d.poll("", wait_s=1), "without a uuid", InvalidRequest),
+        (lambda d: d.poll("s1", role=7), "role 7", InvalidRequest),
+    ],
+)
+def test_what_can_not_be_is_refused_with_its_value(desk: Desk, call: Callable[[Desk], object], words: str, kind: type[AsterismError]) -> None:
+    desk.create()
+    with pytest.raises(kind, match=words):
+        call(desk)
+
+
+def test_jobs_are_paged_newest_first(desk: Desk) -> None:
+    desk.create()
+    for _ in range(5):
+        desk.load()
+        desk.submit()
+    first = desk.ask("list_jobs", mpb.ListJobsRequest(space="graph", limit=2))
+    assert ([job.job_id for job in first.jobs], first.next_before) == ([5, 4], 4)
+    second = desk.ask("list_jobs", mpb.ListJobsRequest(limit=3, before=first.next_before))
+    assert ([job.job_id for job in second.jobs], second.next_before) == ([3, 2, 1], 0)
+    running = desk.ask("list_jobs", mpb.ListJobsRequest(states=[pb.RUNNING]))
+    assert [job.job_id for job in running.jobs] == [1]
+
+
+def test_an_older_start_of_a_daemon_is_fenced(desk: Desk) -> None:
+    desk.beat("s1", incarnation=5)
+    with pytest.raises(Stale, match="incarnation 4 is over, 5 has started since"):
+        desk.beat("s1", incarnation=4)
+    with pytest.raises(Stale):
+        desk.poll("s1", incarnation=4)
+
+
+def test_a_catalog_of_another_format_is_not_read() -> None:
+    store = MemoryStore()
+    store.write({b"1/format": b"2"})
+    with pytest.raises(AsterismError, match="format"):
+        Catalog(store)
