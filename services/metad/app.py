@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -28,18 +29,20 @@ class Metad:
     ------
     Conflict
         Where another metad has the folder open.
+    Corrupt
+        Where its catalog is not what was written.
     """
 
     def __init__(self, settings: MetadSettings) -> None:
         self.settings = settings
         self._identity = open_folder(settings.data, "metad")
-        try:
-            self._store = RocksStore(settings.data / "catalog")
-        except BaseException:
-            self._identity.release()
-            raise
         self._clock = steady()
-        self.rooms = Rooms(settings, store=self._store, incarnation=self._identity.incarnation, clock=self._clock)
+        with ExitStack() as undo:
+            undo.callback(self._identity.release)
+            self._store = RocksStore(settings.data / "catalog")
+            undo.callback(self._store.close)
+            self.rooms = Rooms(settings, store=self._store, incarnation=self._identity.incarnation, clock=self._clock)
+            undo.pop_all()
         self.handlers: dict[str, Handler] = {**self.rooms.catalog_handlers, **self.rooms.beats_handlers}
         self.metrics = Metrics("metad")
         self._add_gauges()

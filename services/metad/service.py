@@ -64,6 +64,12 @@ class Service:
         with self._board.lock:
             return self._catalog.spaces.all()
 
+    def described(self, name: str = "") -> list[tuple[Space, Manifest | None]]:
+        """The space of this name, or all by id, each with the manifest of its current version."""
+        with self._board.lock:
+            spaces = [self._catalog.spaces.named(name)] if name else self._catalog.spaces.all()
+            return [(space, self._catalog.versions.get(space, 0) if space.version else None) for space in spaces]
+
     def drop_space(self, name: str, *, if_exists: bool) -> None:
         """End a space, its loads, its versions and its jobs."""
         with self._board.lock:

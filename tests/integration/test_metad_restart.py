@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from tests.kit.metad import Desk, edges, finished
 
-from asterism_proto.errors import Conflict
+from asterism_proto.errors import Conflict, Corrupt
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad.app import Metad
 from metad.settings import MetadSettings
+from metad.store import keys
 from metad.store.rocks import RocksStore
 
 
@@ -181,3 +182,18 @@ def test_a_metad_process_starts_ends_on_sigterm_and_survives_sigkill(tmp_path: P
             assert f'"incarnation":{number}' in reply.read().decode()
         process.send_signal(how)
         assert process.wait(20) == (0 if how is signal.SIGTERM else -signal.SIGKILL)
+
+
+def test_a_catalog_that_is_not_what_was_published_is_refused_and_lets_go_of_its_folder(lives: Lives, tmp_path: Path) -> None:
+    desk = lives.begin()
+    desk.beat("s1")
+    desk.create()
+    desk.load()
+    desk.submit()
+    desk.build("s1")
+    ((key, value),) = desk.store.range(keys.VERSIONS)
+    desk.store.write({key: value.replace(b"image-0", b"image-9")})
+    desk.store.close()
+    for _ in range(2):
+        with pytest.raises(Corrupt, match="space 1, version 1"):
+            Metad(MetadSettings(data=tmp_path))

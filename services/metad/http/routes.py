@@ -8,7 +8,6 @@ from fastapi import APIRouter, Path, Query
 
 from asterism_proto.errors import NotFound
 from asterism_proto.schema import Schema
-from metad.catalog.model import Space
 from metad.clock import Clock
 from metad.http.views import (
     HostView,
@@ -93,24 +92,20 @@ def _jobs(service: Service, clock: Clock) -> APIRouter:
 def _spaces(service: Service) -> APIRouter:
     api = APIRouter(tags=["spaces"])
 
-    def view(space: Space) -> SpaceView:
-        current = service.manifest(space.name, space.version) if space.version else None
-        return space_view(space, current)
-
     @api.get("/spaces")
     def list_spaces() -> list[SpaceView]:
         """All spaces, by id."""
-        return [view(space) for space in service.spaces()]
+        return [space_view(*described) for described in service.described()]
 
     @api.get("/spaces/{name}")
     def get_space(name: SpaceName) -> SpaceView:
         """One space: schema, parts, current version and its totals."""
-        return view(service.space(name))
+        return space_view(*service.described(name)[0])
 
     @api.post("/spaces", status_code=201, responses={status: _REFUSALS[status] for status in (400, 409)})
     def create_space(new: NewSpace) -> SpaceView:
         """Make a space; its parts are dealt to the storageds that are online."""
-        return view(service.create_space(new.name, Schema.from_dict(new.schema_), if_not_exists=new.if_not_exists))
+        return space_view(service.create_space(new.name, Schema.from_dict(new.schema_), if_not_exists=new.if_not_exists), None)
 
     @api.delete("/spaces/{name}", status_code=204)
     def drop_space(name: SpaceName, if_exists: Annotated[bool, Query(description="Whether it is fine that there is no such space.")] = False) -> None:
