@@ -105,7 +105,8 @@ def _spaces(service: Service) -> APIRouter:
     @api.post("/spaces", status_code=201, responses={status: _REFUSALS[status] for status in (400, 409)})
     def create_space(new: NewSpace) -> SpaceView:
         """Make a space; its parts are dealt to the storageds that are online."""
-        return space_view(service.create_space(new.name, Schema.from_dict(new.schema_), if_not_exists=new.if_not_exists), None)
+        space = service.create_space(new.name, Schema.from_dict(new.schema_), if_not_exists=new.if_not_exists)
+        return space_view(*service.described(space.name)[0])
 
     @api.delete("/spaces/{name}", status_code=204)
     def drop_space(name: SpaceName, if_exists: Annotated[bool, Query(description="Whether it is fine that there is no such space.")] = False) -> None:
