@@ -81,15 +81,15 @@ MUTANTS: tuple[Mutant, ...] = (
         "alias and probability swapped, globally",
         "classic",
         COLUMNS,
-        ("taken = column if high < (row >> _S32) else row & _LOW", "taken = row & _LOW if high < (row >> _S32) else column"),
+        ("taken = led ^ ((column ^ led) & kept)", "taken = column ^ ((column ^ led) & kept)"),
     ),
     change(
         "alias and probability swapped, in rows",
         "classic",
         NEIGHBORS,
         (
-            "accepted = slot if high < (entry >> _S32) else base + np.int64(entry & _LOW)",
-            "accepted = base + np.int64(entry & _LOW) if high < (entry >> _S32) else slot",
+            "accepted = led ^ ((slot ^ led) & kept)",
+            "accepted = slot ^ ((slot ^ led) & kept)",
         ),
     ),
     change(
@@ -131,24 +131,20 @@ MUTANTS: tuple[Mutant, ...] = (
         ("            t: float = s + x\n", "            t: float = np.float32(s + x)\n"),
         ("error += (s - t) + x if s >= x else (x - t) + s", "error += 0.0"),
     ),
-    change(
-        "rows from 32 bits, globally", "many", COLUMNS, ("columns[k] = below(w, size)", "columns[k] = ((w >> np.uint64(32)) * size) >> np.uint64(32)")
-    ),
+    change("rows from 32 bits, globally", "many", COLUMNS, ("column = below(w, size)", "column = ((w >> np.uint64(32)) * size) >> np.uint64(32)")),
     change(
         "rows from 32 bits, in neighborhoods",
         "many",
         NEIGHBORS,
         (DRAWN, "column = start + np.int64(((w >> np.uint64(32)) * degree) >> np.uint64(32))"),
     ),
-    change(
-        "coins of 32 bits", "many", COLUMNS, ("if high == (row >> _S32) and (coin[k] & _LOW) < np.uint64(cold[column]):", "if high < np.uint64(0):")
-    ),
+    change("coins of 32 bits", "many", COLUMNS, ("if high == threshold and (coin & _LOW) < np.uint64(cold[column]):", "if high < 0:")),
     change("answers grouped by part", "unshuffled shards", COLUMNS, ("places[at] = place", "places[at] = at")),
     change(
         "the same stream on every worker",
         "Euler",
         COLUMNS,
-        ("w = word(key, start + np.uint64(draws[first + k]))", "w = word(key, start + np.uint64(first + k))"),
+        ("w = word(key, start + np.uint64(draws[ahead + k]))", "w = word(key, start + np.uint64(ahead + k))"),
     ),
     change("one stream for every position", "Euler", "storaged.kernel.rows", ("out[i] = derive(key, np.uint64(positions[i]))", "out[i] = key")),
     change(

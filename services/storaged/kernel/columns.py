@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import Whole, inlined, kernel, prefetch
+from graphkit.jit import kernel, prefetch
 from graphkit.rng import below, word
 
 BLOCK = 64
 AHEAD = 24
-_S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+_S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
 
 
 @kernel
@@ -86,32 +86,6 @@ def scatter_local(
             place += one
 
 
-@inlined
-def _hash_block(
-    key: np.uint64,
-    start: np.uint64,
-    draws: NDArray[np.uint32],
-    first: Whole,
-    size: np.uint64,
-    hot: NDArray[np.uint64],
-    row_of: NDArray[np.uint32],
-    columns: NDArray[np.uint64],
-    coins: NDArray[np.uint64],
-) -> None:
-    """Columns and coins of the block of draws that begins at ``first``, and a prefetch of what they read first."""
-    count = min(BLOCK, draws.shape[0] - first)
-    for k in range(count):
-        w = word(key, start + np.uint64(draws[first + k]))
-        columns[k] = below(w, size)
-        coins[k] = w * size
-    if hot.shape[0] > 0:
-        for k in range(count):
-            prefetch(hot, columns[k])
-    elif row_of.shape[0] > 0:
-        for k in range(count):
-            prefetch(row_of, columns[k])
-
-
 @kernel
 def draw_rows(
     key: np.uint64,
@@ -155,36 +129,47 @@ def draw_rows(
     columns = np.empty((2, BLOCK), np.uint64)
     coins = np.empty((2, BLOCK), np.uint64)
     total = draws.shape[0]
-    if total > 0:
-        _hash_block(key, start, draws, np.int64(0), size, hot, row_of, columns[0], coins[0])
+    tabled, mapped, placed = hot.shape[0] > 0, row_of.shape[0] > 0, places.shape[0] > 0
     side = 0
-    for first in range(0, total, BLOCK):
-        count = min(BLOCK, total - first)
-        own, coin = columns[side], coins[side]
+    for ahead in range(0, total + BLOCK, BLOCK):
+        # All in one loop body: a function of arrays, or a slice of one, would count references at the price of draws.
+        for k in range(min(BLOCK, total - ahead)):
+            w = word(key, start + np.uint64(draws[ahead + k]))
+            column = below(w, size)
+            columns[side, k] = column
+            coins[side, k] = w * size
+            if tabled:
+                prefetch(hot, column)
+            elif mapped:
+                prefetch(row_of, column)
         side = 1 - side
-        if first + BLOCK < total:
-            _hash_block(key, start, draws, first + BLOCK, size, hot, row_of, columns[side], coins[side])
-        if hot.shape[0] > 0:
+        first = ahead - BLOCK
+        if first < 0:
+            continue
+        count = min(BLOCK, total - first)
+        if tabled:
             for k in range(count):
-                column = own[k]
+                column, coin = columns[side, k], coins[side, k]
                 row = hot[column]
-                high = coin[k] >> _S32
-                taken = column if high < (row >> _S32) else row & _LOW
-                if high == (row >> _S32) and (coin[k] & _LOW) < np.uint64(cold[column]):
+                high, threshold = np.int64(coin >> _S32), np.int64(row >> _S32)
+                led = row & _LOW
+                # All ones where high < threshold: a branch would be mispredicted every other time.
+                kept = np.uint64((high - threshold) >> _SIGN)
+                taken = led ^ ((column ^ led) & kept)
+                if high == threshold and (coin & _LOW) < np.uint64(cold[column]):
                     taken = column
-                own[k] = taken
-            if row_of.shape[0] > 0:
-                for k in range(count):
-                    prefetch(row_of, own[k])
-        if row_of.shape[0] > 0:
+                columns[side, k] = taken
+                if mapped:
+                    prefetch(row_of, taken)
+        if mapped:
             for k in range(count):
-                own[k] = np.uint64(row_of[own[k]])
-        if places.shape[0] > 0:
+                columns[side, k] = np.uint64(row_of[columns[side, k]])
+        if placed:
             for k in range(count):
-                out[places[first + k]] = np.int64(own[k]) * scale + offset
+                out[places[first + k]] = np.int64(columns[side, k]) * scale + offset
         else:
             for k in range(count):
-                out[first + k] = np.int64(own[k]) * scale + offset
+                out[first + k] = np.int64(columns[side, k]) * scale + offset
 
 
 @kernel

@@ -12,7 +12,7 @@ from storaged.kernel.race import arrival, finish, offer
 REJECTIONS = 16
 """Rejections in a row after which a node's draws go on as a race. Part of the law: it never depends on the count."""
 NODES_AHEAD = 16
-_S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+_S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
 
 
 @inlined
@@ -76,9 +76,11 @@ def _reject(
         column = below(w, n)
         coin = w * n
         entry = hot[start + np.int64(column)]
-        high = coin >> _S32
-        taken = column if high < (entry >> _S32) else entry & _LOW
-        if high == (entry >> _S32) and (coin & _LOW) < np.uint64(cold[start + np.int64(column)]):
+        high, threshold = np.int64(coin >> _S32), np.int64(entry >> _S32)
+        led = entry & _LOW
+        kept = np.uint64((high - threshold) >> _SIGN)  # all ones where high < threshold
+        taken = led ^ ((column ^ led) & kept)
+        if high == threshold and (coin & _LOW) < np.uint64(cold[start + np.int64(column)]):
             taken = column
         at = _spot(marks, np.int64(taken), shift)
         if marks[at] >= 0:
@@ -175,6 +177,8 @@ def draw_distinct(
                     weight = np.float64(weights[start + j])
                     if weight > 0.0 and marks[_spot(marks, np.int64(j), shift)] < 0:
                         at = arrival(word(race_keys[i], np.uint64(j)), weight)
+                        if size == rest.shape[0] and at > rest_keys[0]:
+                            continue
                         size = np.int64(offer(rest_keys, rest_tags, rest, rest, size, at, np.int32(0), start + j, start + j))
                 finish(rest_keys, rest_tags, rest, rest, size)
                 found = drawn + size
@@ -236,6 +240,8 @@ def race_union(
                 size += 1
             else:
                 at = arrival(word(race_keys[i], np.uint64(slot - start)), weight)
+                if size == count and at > own_keys[0]:
+                    continue
                 size = np.int64(offer(own_keys, own_which, own_slots, own_slots, size, at, mine, slot, slot))
         sizes[i] = size
 

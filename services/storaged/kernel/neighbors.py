@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import Whole, inlined, kernel, prefetch
+from graphkit.jit import kernel, prefetch
 from graphkit.rng import below, unit, word
 
 BLOCK = 128
 NODES_AHEAD = 32
 AHEAD = 32
-_S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+_S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
 
 
 @kernel
@@ -53,17 +53,6 @@ def choose_types(keys: NDArray[np.uint64], measures: NDArray[np.float64], count:
                         chosen = t
                         break
             which[i * count + k] = chosen
-
-
-@inlined
-def _accept(slot: Whole, base: Whole, coin: np.uint64, hot: NDArray[np.uint64], cold: NDArray[np.uint32]) -> Whole:
-    """The slot that a row's table gives for a column's slot and a coin."""
-    entry = hot[slot]
-    high = coin >> _S32
-    accepted = slot if high < (entry >> _S32) else base + np.int64(entry & _LOW)
-    if high == (entry >> _S32) and (coin & _LOW) < np.uint64(cold[slot]):
-        accepted = slot
-    return accepted
 
 
 @kernel
@@ -174,9 +163,17 @@ def draw_slots(
         turn = (turn + 2) % 3  # the block before this one
         if tabled:
             for b in range(filled[turn]):
-                slot = np.int64(_accept(columns[turn, b], bases[turn, b], coins[turn, b], hot, cold))
-                columns[turn, b] = slot
-                prefetch(nbr, slot)
+                slot = columns[turn, b]
+                entry = hot[slot]
+                high, threshold = np.int64(coins[turn, b] >> _S32), np.int64(entry >> _S32)
+                led = bases[turn, b] + np.int64(entry & _LOW)
+                # All ones where high < threshold. A branch would be mispredicted every other time, at the price of several draws.
+                kept = (high - threshold) >> _SIGN
+                accepted = led ^ ((slot ^ led) & kept)
+                if high == threshold and (coins[turn, b] & _LOW) < np.uint64(cold[slot]):
+                    accepted = slot
+                columns[turn, b] = accepted
+                prefetch(nbr, accepted)
         turn = (turn + 2) % 3  # and the one before that
         for b in range(filled[turn]):
             out[places[turn, b]] = nbr[columns[turn, b]]
