@@ -207,10 +207,6 @@ class Graph(Sampler):
         InvalidRequest
             Where an end is not a node, unless the edge type says ``missing: create``.
         """
-        _, owner = self._session.edge_type(self.space, etype)
-        if owner.missing == "reject":
-            self._known("src", owner.src_type, arguments.ids("src", src))
-            self._known("dst", owner.dst_type, arguments.ids("dst", dst))
         with _SmallLoad(self.client, self.space, "upsert_edges") as load:
             load.write_edges(0, etype, src, dst, weights, features or NO_FEATURES)
             return load.commit()
@@ -263,12 +259,6 @@ class Graph(Sampler):
             found = ", ".join(types[i].name for i in owners) or "no node type"
             raise InvalidRequest(f"features {names}: {found} have them; say ntype, one of {', '.join(t.name for t in types)}")
         return owners[0]
-
-    def _known(self, what: str, ntype: str, ids: Ids) -> None:
-        exists = self.find_nodes(ids, ntype)
-        if not exists.all():
-            at = int(np.argmin(exists))
-            raise InvalidRequest(f"{what}[{at}] = {ids[at]}: no such {ntype!r} node; write it first, or declare the edge type missing: create")
 
 
 class _SmallLoad:

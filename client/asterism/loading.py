@@ -107,6 +107,8 @@ class Load:
         dst: ArrayLike,
         weights: ArrayLike | None = None,
         features: Mapping[str, Any] = NO_FEATURES,
+        *,
+        ends_known: bool = False,
     ) -> int:
         """Write edges of one type; give back the id of the first one, the others' follow.
 
@@ -120,6 +122,13 @@ class Load:
             Ids of existing nodes, or of new ones where the schema says ``missing: create``.
         weights, features
             As of `write_nodes`.
+        ends_known : bool
+            That every end was found to exist (`find_nodes`, or counted), so that the service need not look again.
+
+        Raises
+        ------
+        InvalidRequest
+            Naming the first edge whose end is no node, where the edge type says ``missing: reject``.
         """
         type_id, owner = self._session.edge_type(self.space, etype)
         arrays: Columns = {"src": arguments.ids("src", src), "dst": arguments.ids("dst", dst)}
@@ -127,7 +136,7 @@ class Load:
         arguments.same_length("dst", _plain(arrays["dst"]), rows)
         _add_weights(arrays, arguments.weights(weights, rows, owner))
         arrays |= _prefixed(arguments.features(features, rows, owner))
-        return self._write(index, store.OUT_EDGES, pb.EDGE, type_id, rows, arrays).base
+        return self._write(index, store.OUT_EDGES, pb.EDGE, type_id, rows, arrays, ends_known=ends_known).base
 
     def delete_nodes(self, index: int, ntype: str, ids: ArrayLike) -> int:
         """Delete nodes, and with them every edge that has one of them as an end; give back how many ids were sent."""
@@ -169,7 +178,9 @@ class Load:
         """Give the load up: what it wrote is removed."""
         self._session.catalog("abandon_load", meta.LoadRequest(load_id=self.load_id))
 
-    def _write(self, index: int, kind: store.BlockKind, element: pb.Element, type_id: int, rows: int, arrays: Columns) -> meta.Chunk:
+    def _write(
+        self, index: int, kind: store.BlockKind, element: pb.Element, type_id: int, rows: int, arrays: Columns, *, ends_known: bool = False
+    ) -> meta.Chunk:
         if not 0 <= index <= MAX_CHUNK:
             raise InvalidRequest(f"chunk {index}: expected 0 to {MAX_CHUNK}")
         chunk = self._register(meta.Chunk(index=index, element=element, type_id=type_id, rows=rows, digest=digest(kind, type_id, arrays)))
@@ -177,7 +188,13 @@ class Load:
             return chunk
         for number, (start, stop) in enumerate(pieces(rows, arrays)):
             head = wire.WriteRequest(
-                space=self.space, load_id=self.load_id, chunk=index * PIECES + number, kind=kind, type_id=type_id, base=chunk.base + start
+                space=self.space,
+                load_id=self.load_id,
+                chunk=index * PIECES + number,
+                kind=kind,
+                type_id=type_id,
+                base=chunk.base + start,
+                ends_known=ends_known,
             )
             self._session.graph("write", head, _sections(_rows(arrays, start, stop)))
         with self._lock:

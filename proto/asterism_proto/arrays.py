@@ -119,7 +119,7 @@ def encode(frame: Frame, *, narrow: bool = True, envelope: bool = True) -> bytes
                 break
     pieces: list[bytes | memoryview] = [prefix, lead, _PAD[:pad]]
     for array in data:
-        pieces.append(memoryview(array.reshape(-1).view(np.uint8)) if array.size else b"")
+        pieces.append(array.reshape(-1).view(np.uint8).data if array.size else b"")
         pieces.append(_PAD[: (-array.nbytes) % 8])
     return b"".join(pieces)
 

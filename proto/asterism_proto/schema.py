@@ -217,16 +217,16 @@ class Schema:
                     relation=t.relation,
                     dst_type=t.dst_type,
                     weighted=t.weighted,
-                    multiplicity=pb.Multiplicity.Value(t.multiplicity.upper()),
-                    missing=pb.Missing.Value(t.missing.upper()),
+                    multiplicity=t.multiplicity.upper(),
+                    missing=t.missing.upper(),
                     features=[_feature_to_proto(f) for f in t.features],
                 )
                 for t in self.edge_types
             ],
             parts=self.parts,
-            ids=pb.IdScope.Value(self.ids.upper()),
-            placement=pb.Placement.Value(self.placement.upper()),
-            direction=pb.Direction.Value(self.direction.upper()),
+            ids=self.ids.upper(),
+            placement=self.placement.upper(),
+            direction=self.direction.upper(),
         )
 
     @classmethod
@@ -306,7 +306,7 @@ def _word(enum: Any, value: int, default: str) -> str:
 
 
 def _feature_to_proto(feature: Feature) -> pb.Feature:
-    return pb.Feature(name=feature.name, kind=pb.FeatureKind.Value(feature.kind.upper()), dtype=feature.dtype, shape=feature.shape)
+    return pb.Feature(name=feature.name, kind=feature.kind.upper(), dtype=feature.dtype, shape=feature.shape)
 
 
 def _feature_from_proto(message: pb.Feature) -> Feature:

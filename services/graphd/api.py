@@ -73,7 +73,8 @@ class GraphApi:
             if head.base < 0:
                 raise InvalidRequest(f"base {head.base}: edge ids are 0 or more")
             if count:
-                write.rows(self._writing(space, call, load_id=head.load_id, chunk=head.chunk), head.kind, head.type_id, head.base, request.arrays)
+                writing = self._writing(space, call, load_id=head.load_id, chunk=head.chunk)
+                write.rows(writing, head.kind, head.type_id, head.base, request.arrays, ends_known=head.ends_known)
             return count
 
         return Frame(wire.WriteReply(rows=self._caught_up(head.space, call, run)))

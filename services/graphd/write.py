@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.arrays import Frame
+from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import EdgeType
 from asterism_proto.v1 import storaged_pb2 as store
 from daemonkit.calls import Call
@@ -52,13 +53,13 @@ class Blocks:
     sections: Sections
 
 
-def rows(writing: Writing, kind: int, type_id: int, base: int, arrays: Mapping[str, NDArray[Any]]) -> None:
+def rows(writing: Writing, kind: int, type_id: int, base: int, arrays: Mapping[str, NDArray[Any]], *, ends_known: bool) -> None:
     """One chunk's rows, checked before (`graphd.rows`), to all parts that they touch."""
     sections: Sections = dict(arrays)
     if kind == store.NODES:
         nodes(writing, type_id, sections)
     elif kind == store.OUT_EDGES:
-        edges(writing, type_id, base, sections)
+        edges(writing, type_id, base, sections, ends_known=ends_known)
     elif kind == store.NODE_DELETES:
         delete_nodes(writing, type_id, sections)
     else:
@@ -71,10 +72,11 @@ def nodes(writing: Writing, type_id: int, sections: Sections) -> None:
     _send(writing, [Blocks(kind=store.NODES, type_id=type_id, parts=parts, sections=sections)])
 
 
-def edges(writing: Writing, type_id: int, base: int, sections: Sections) -> None:
+def edges(writing: Writing, type_id: int, base: int, sections: Sections, *, ends_known: bool) -> None:
     """Edges: the truth at their sources' parts, in-copies at their destinations', features at those of their edge ids.
 
-    Edge ids are ``base`` + row. Where the type says so, ends that do not exist are made.
+    Edge ids are ``base`` + row. Where the type says so, ends that do not exist are made; elsewhere they are looked for,
+    unless the client did.
     """
     schema = writing.space.schema
     edge_type = schema.edge_types[type_id]
@@ -91,6 +93,8 @@ def edges(writing: Writing, type_id: int, base: int, sections: Sections) -> None
         blocks.append(Blocks(kind=store.EDGE_FEATURES, type_id=type_id, parts=at, sections={"eid": eid, **features}))
     if edge_type.missing == "create":
         blocks += _missing_ends(writing, edge_type, sections)
+    elif not ends_known:
+        _check_ends(writing, edge_type, sections)
     _send(writing, blocks)
 
 
@@ -120,6 +124,17 @@ def exists(writing: Writing, type_id: int, ids: Ids) -> NDArray[np.uint8]:
     replies = writing.fanout.ask("exists", writing.space, asked, writing.call)
     answers = [(rows, {"exists": reply.array("exists", "uint8")}) for (_, rows), reply in zip(plan, replies, strict=True)]
     return split.merged(len(ids), answers).get("exists", np.zeros(len(ids), np.uint8))
+
+
+def _check_ends(writing: Writing, edge_type: EdgeType, sections: Sections) -> None:
+    """InvalidRequest where an end is no node: such an edge would be kept at one of its ends only."""
+    for name, end in (("src", edge_type.src_type), ("dst", edge_type.dst_type)):
+        found = exists(writing, writing.space.schema.node_type_id(end), sections[name])
+        if not found.all():
+            at = int(np.argmin(found))
+            raise InvalidRequest(
+                f"{name}[{at}] = {sections[name][at]}: no such {end!r} node; write it first, or declare {edge_type.name!r} missing: create"
+            )
 
 
 def _missing_ends(writing: Writing, edge_type: EdgeType, sections: Sections) -> Iterator[Blocks]:

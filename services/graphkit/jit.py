@@ -12,7 +12,6 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import config, types
-from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -22,7 +21,8 @@ R = TypeVar("R")
 Whole: TypeAlias = "int | np.integer[Any]"
 """A whole number as kernels pass it on: of NumPy's where a type matters, Python's where it does not."""
 
-MASK64 = 0xFFFFFFFFFFFFFFFF
+INTERPRETED = bool(vars(config)["DISABLE_JIT"])
+"""Whether kernels run as plain Python: ``NUMBA_DISABLE_JIT=1``."""
 
 
 def kernel(fn: Callable[P, R]) -> Callable[P, R]:
@@ -30,7 +30,7 @@ def kernel(fn: Callable[P, R]) -> Callable[P, R]:
 
     Compiled code is wrap-around uint64 arithmetic; as plain Python the same overflow would warn, so it is silenced.
     """
-    if config.DISABLE_JIT:
+    if INTERPRETED:
         return np.errstate(over="ignore")(fn)
     compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, error_model="numpy")(fn)
     return compiled
@@ -38,7 +38,7 @@ def kernel(fn: Callable[P, R]) -> Callable[P, R]:
 
 def inlined(fn: Callable[P, R]) -> Callable[P, R]:
     """As `kernel`, for a small step that other kernels call in their innermost loop."""
-    if config.DISABLE_JIT:
+    if INTERPRETED:
         return np.errstate(over="ignore")(fn)
     compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, error_model="numpy", inline="never")(fn)
     return compiled
@@ -54,7 +54,7 @@ def settled(array: NDArray[Any]) -> NDArray[Any]:
     return plain
 
 
-if config.DISABLE_JIT:
+if INTERPRETED:
 
     def mulhi(a: np.uint64, b: np.uint64) -> np.uint64:
         """The high 64 bits of the 128-bit product of two uint64."""
@@ -65,7 +65,7 @@ if config.DISABLE_JIT:
 
 else:
 
-    @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+    @intrinsic
     def mulhi(typingctx: Any, a: Any, b: Any) -> Any:
         """The high 64 bits of the 128-bit product of two uint64."""
 
@@ -76,7 +76,7 @@ else:
 
         return types.uint64(types.uint64, types.uint64), codegen
 
-    @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+    @intrinsic
     def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
         """Ask for the cache line of ``array[index]`` (one-dimensional, contiguous) before it is read."""
 
@@ -87,7 +87,7 @@ else:
             pointer = builder.gep(struct.data, [at])
             byte = ir.IntType(8).as_pointer()
             flag = ir.IntType(32)
-            fn = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag]), "llvm.prefetch.p0i8")
+            fn = builder.module.declare_intrinsic("llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag]))
             builder.call(fn, [builder.bitcast(pointer, byte), ir.Constant(flag, 0), ir.Constant(flag, 3), ir.Constant(flag, 1)])
             return context.get_dummy_value()
 

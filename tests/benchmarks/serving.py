@@ -1,6 +1,6 @@
 """Times a trainer's batch embedded and over gRPC with three storageds, on one generated graph, side by side.
 
-    python -m tests.benchmarks.serving --nodes 1000000 --edges 16000000
+python -m tests.benchmarks.serving --nodes 1000000 --edges 16000000
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def fill(client: asterism.Client, *, nodes: int, edges: int, parts: int) -> Grap
     for start in range(0, edges, CHUNK):
         count = min(CHUNK, edges - start)
         src, dst = rmat(1, 0, start, count, sources=nodes, targets=nodes)
-        load.write_edges(index, "to", src, dst, weights=np.random.default_rng((1, start)).lognormal(size=count).astype(np.float32))
+        weights = np.random.default_rng((1, start)).lognormal(size=count).astype(np.float32)
+        load.write_edges(index, "to", src, dst, weights=weights, ends_known=True)
         index += 1
     load.commit()
     graph = client.graph("bench")

@@ -217,3 +217,16 @@ def test_a_daemon_leaves_nothing_behind(tmp_path: Path) -> None:
         with asterism.connect(cluster.addresses, timeout_s=5) as client:
             assert client.spaces() == []
     assert all(process is not None and process.returncode is not None for process in processes)
+
+
+def test_an_edge_to_nobody_is_refused_at_the_door_and_builds_go_on(client: Client) -> None:
+    client.create_space("ends", {"parts": 4, "direction": "both", "nodes": {"n": {}}, "edges": {"n:likes:n": {}}})
+    graph = client.graph("ends")
+    graph.upsert_nodes([1, 2], "n")
+    load = client.begin_load("ends", source="test")
+    with pytest.raises(InvalidRequest, match=r"dst\[1\] = 99: no such 'n' node"):
+        load.write_edges(0, "likes", [1, 1], [2, 99])
+    load.abandon()
+    graph.upsert_edges([1], [2], "likes")
+    graph.build()
+    assert graph.neighbors([1], "likes").nodes.tolist() == [2]

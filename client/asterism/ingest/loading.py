@@ -195,7 +195,7 @@ class _Writer:
             for chunk in chunks:
                 self._bad.take(chunk.bad)
                 if len(chunk):
-                    self._load.write_edges(self._index, chunk.etype, chunk.src, chunk.dst, chunk.weights, chunk.features)
+                    self._load.write_edges(self._index, chunk.etype, chunk.src, chunk.dst, chunk.weights, chunk.features, ends_known=True)
                     self.edge_rows += len(chunk)
                     self._index += 1
                 self._bytes += chunk.nbytes

@@ -9,20 +9,22 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class WriteRequest(_message.Message):
-    __slots__ = ("space", "load_id", "chunk", "kind", "type_id", "base")
+    __slots__ = ("space", "load_id", "chunk", "kind", "type_id", "base", "ends_known")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     LOAD_ID_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
     BASE_FIELD_NUMBER: _ClassVar[int]
+    ENDS_KNOWN_FIELD_NUMBER: _ClassVar[int]
     space: str
     load_id: int
     chunk: int
     kind: _storaged_pb2.BlockKind
     type_id: int
     base: int
-    def __init__(self, space: _Optional[str] = ..., load_id: _Optional[int] = ..., chunk: _Optional[int] = ..., kind: _Optional[_Union[_storaged_pb2.BlockKind, str]] = ..., type_id: _Optional[int] = ..., base: _Optional[int] = ...) -> None: ...
+    ends_known: bool
+    def __init__(self, space: _Optional[str] = ..., load_id: _Optional[int] = ..., chunk: _Optional[int] = ..., kind: _Optional[_Union[_storaged_pb2.BlockKind, str]] = ..., type_id: _Optional[int] = ..., base: _Optional[int] = ..., ends_known: bool = ...) -> None: ...
 
 class WriteReply(_message.Message):
     __slots__ = ("rows",)
