@@ -47,16 +47,21 @@ class _Law:
     count: int
     replace: bool
     uniform: bool
-
-    def keys(self, positions: NDArray[np.int64], purpose: int, *tags: int) -> NDArray[np.uint64]:
-        """The keys of positions for one purpose, read-only."""
-        out = np.empty(positions.size, np.uint64)
-        position_keys(rng.key_of(self.seed, purpose, *tags), positions, out)
-        return settled(out)
+    slot_key: np.uint64
+    """Of draws within an edge type."""
+    type_key: np.uint64
+    """Of choices among edge types."""
 
     def race_keys(self, positions: NDArray[np.int64], edge_type: int) -> NDArray[np.uint64]:
         """The keys of positions for races among edges of a type, read-only."""
-        return self.keys(positions, rng.RACE, _NEIGHBORS, self.direction, self.hop, edge_type)
+        return _keys(rng.key_of(self.seed, rng.RACE, _NEIGHBORS, self.direction, self.hop, edge_type), positions)
+
+
+def _keys(key: np.uint64, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The keys of positions under ``key``, read-only."""
+    out = np.empty(positions.size, np.uint64)
+    position_keys(key, positions, out)
+    return settled(out)
 
 
 def neighbors(
@@ -110,7 +115,16 @@ def neighbors(
     checked_outputs("neighbors", ids.size, count)
     checked_length("positions", positions, ids.size)
     near = checked_edge_types(version, edge_types, node_type, direction)
-    law = _Law(seed=seed, hop=hop, direction=direction, count=count, replace=replace, uniform=uniform)
+    law = _Law(
+        seed=seed,
+        hop=hop,
+        direction=direction,
+        count=count,
+        replace=replace,
+        uniform=uniform,
+        slot_key=rng.key_of(seed, rng.NEIGHBOR, direction, hop),
+        type_key=rng.key_of(seed, rng.NEIGHBOR_TYPE, direction, hop),
+    )
     size = ids.size * count
     answer = _Answer(
         ids=np.full(size, -1, np.int64),
@@ -172,10 +186,9 @@ def _draw_with_replacement(
 ) -> NDArray[np.int64]:
     """Put drawn ids in place, and give the slots where something else of them is wanted."""
     if len(adjacencies) > 1:
-        type_keys = law.keys(positions, rng.NEIGHBOR_TYPE, law.direction, law.hop)
-        kernel.choose_types(type_keys, _measures(group, adjacencies, law.uniform), np.int64(law.count), which)
+        kernel.choose_types(_keys(law.type_key, positions), _measures(group, adjacencies, law.uniform), np.int64(law.count), which)
     slots = np.full(0 if answer.only_ids else group.rows.size * law.count, -1, np.int64)
-    keys, which = law.keys(positions, rng.NEIGHBOR, law.direction, law.hop), settled(which)
+    keys, which = _keys(law.slot_key, positions), settled(which)
     for mine, near in enumerate(adjacencies):
         sums, hot, cold = (_F64, _U64, _U32) if law.uniform else (near.sums, near.hot, near.cold)
         kernel.draw_slots(
@@ -188,7 +201,7 @@ def _draw_distinct(group: Group, edge_type: int, near: image.Adjacency, position
     """Draw without replacement from one edge type."""
     sums, hot, cold = (_F64, _U64, _U32) if law.uniform else (near.sums, near.hot, near.cold)
     weights = _F32 if law.uniform else near.weights
-    keys, race_keys = law.keys(positions, rng.NEIGHBOR, law.direction, law.hop), law.race_keys(positions, edge_type)
+    keys, race_keys = _keys(law.slot_key, positions), law.race_keys(positions, edge_type)
     distinct.draw_distinct(keys, race_keys, group.rows, np.int64(law.count), near.indptr, weights, sums, hot, cold, slots)
 
 

@@ -11,7 +11,7 @@ from storaged.kernel.race import arrival, finish, offer
 
 REJECTIONS = 16
 """Rejections in a row after which a node's draws go on as a race. Part of the law: it never depends on the count."""
-NODES_AHEAD = 16
+NODES_AHEAD, NODES_NEAR, DRAWS_NEAR = 16, 4, 16
 _S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
 
 
@@ -148,9 +148,13 @@ def draw_distinct(
         ahead = i + NODES_AHEAD
         if ahead < m and rows[ahead] >= 0:
             prefetch(indptr, rows[ahead])
-        near = i + NODES_AHEAD // 2
+        near = i + NODES_NEAR
         if near < m and rows[near] >= 0 and hot.shape[0] > 0:
-            prefetch(hot, indptr[rows[near]])
+            near_start = indptr[rows[near]]
+            near_degree = indptr[rows[near] + 1] - near_start
+            if near_degree > count:
+                for k in range(min(int(count), DRAWS_NEAR)):
+                    prefetch(hot, near_start + np.int64(below(word(keys[near], np.uint64(k)), np.uint64(near_degree))))
         mine = slots[i * count : (i + 1) * count]
         start = np.int64(0)
         degree = np.int64(0)
