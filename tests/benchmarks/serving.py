@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from tests.kit.cluster import LocalCluster
 
 import asterism
 from asterism.formats.rmat import rmat
 from asterism.graph import Graph
-from tests.kit.cluster import LocalCluster
 
 CHUNK = 1 << 20
 SCHEMA = {"nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}}

@@ -224,7 +224,7 @@ def test_an_edge_to_nobody_is_refused_at_the_door_and_builds_go_on(client: Clien
     graph = client.graph("ends")
     graph.upsert_nodes([1, 2], "n")
     load = client.begin_load("ends", source="test")
-    with pytest.raises(InvalidRequest, match=r"dst\[1\] = 99: no such 'n' node"):
+    with pytest.raises(asterism.InvalidRequest, match=r"dst\[1\] = 99: no such 'n' node"):
         load.write_edges(0, "likes", [1, 1], [2, 99])
     load.abandon()
     graph.upsert_edges([1], [2], "likes")
