@@ -45,11 +45,13 @@ def inlined(fn: Callable[P, R]) -> Callable[P, R]:
 
 
 def settled(array: NDArray[Any]) -> NDArray[Any]:
-    """``array`` as a contiguous, read-only plain ndarray: the one type that kernels are compiled for.
+    """``array`` as a contiguous, aligned, read-only plain ndarray: the one type that kernels are compiled for.
 
     Numba compiles anew for every mix of writable and read-only arguments, and takes long to type a ``np.memmap``.
     """
     plain = np.ascontiguousarray(array).view()
+    if not plain.flags.aligned:
+        plain = plain.copy()
     plain.flags.writeable = False
     return plain
 
