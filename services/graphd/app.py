@@ -11,6 +11,7 @@ from typing import Any
 
 from asterism_proto.errors import NotFound
 from asterism_proto.methods import CATALOG, GRAPH, Method
+from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from daemonkit.beats import Beats, Report
 from daemonkit.calls import Call, Content, Handler, Transport, handlers_of
@@ -28,6 +29,8 @@ from graphd.warm import warm
 
 logger = logging.getLogger(__name__)
 
+_NEWS_S = 2.0
+"""How long a change of spaces waits for the news of itself; then it is answered all the same."""
 _GRAPH_SERVICE, _CATALOG_SERVICE = GRAPH["write"].service, CATALOG["list_spaces"].service
 
 
@@ -154,7 +157,16 @@ class Graphd:
 
     def _forward(self, method: Method) -> Handler:
         def forward(request: Content, call: Call) -> Content:
-            return self._metad.call(method, request, call.remaining())
+            reply = self._metad.call(method, request, call.remaining())
+            # Who made or dropped a space here finds it made or dropped here, without waiting for news to arrive by itself.
+            if isinstance(request, meta.DropSpaceRequest):
+                self._news.wait_for(lambda routes: request.space not in routes.spaces, min(_NEWS_S, call.remaining()))
+            elif isinstance(request, meta.CreateSpaceRequest) and isinstance(reply, pb.Space):
+                made = reply.space_id
+                self._news.wait_for(
+                    lambda routes: request.name in routes.spaces and routes.spaces[request.name].space_id == made, min(_NEWS_S, call.remaining())
+                )
+            return reply
 
         return forward
 

@@ -40,6 +40,10 @@ class Doors:
     http_address: str
 
 
+_GRAPHD = "standalone:0"
+"""The one graphd of a folder: an address that stays, so that metad knows it again when the folder is opened anew."""
+
+
 class Standalone:
     """The three daemons on one folder.
 
@@ -78,7 +82,7 @@ class Standalone:
             )
             to_storaged = LocalTransport(self._storaged.handlers)
             self._graphd = Graphd(
-                GraphdSettings(listen=_NOWHERE, http_listen=_NOWHERE, heartbeat_interval_s=beat_s),
+                GraphdSettings(listen=_NOWHERE, http_listen=_NOWHERE, heartbeat_interval_s=beat_s, advertise=_GRAPHD),
                 to_metad,
                 lambda _: to_storaged,
                 on_news=Record(folder).note,
