@@ -126,23 +126,16 @@ def test_the_same_chunk_again_gives_the_same_base_and_says_whether_it_is_written
     assert [chunk.written for chunk in desk.register(load, edges(1))] == [True]
 
 
-def test_a_written_chunk_does_not_take_another_content(desk: Desk) -> None:
+def test_a_registered_chunk_does_not_take_another_content_written_or_not(desk: Desk) -> None:
+    """Blocks of a chunk that was cut off may lie at parts that the other content would not touch."""
     desk.create()
     load = desk.begin()
     desk.register(load, edges(0), edges(1), written=[0])
-    with pytest.raises(Conflict, match=r"chunk 0 .* the source has changed since; abandon the load"):
-        desk.register(load, edges(0, digest="other"))
-    with pytest.raises(Conflict, match="chunk 0"):
-        desk.register(load, edges(0, rows=11))
-
-
-def test_a_chunk_that_is_not_written_yet_may_be_replaced_and_gets_fresh_ids(desk: Desk) -> None:
-    desk.create()
-    load = desk.begin()
-    desk.register(load, edges(0, 10))
-    (replaced,) = desk.register(load, edges(0, 6, digest="other"))
-    assert (replaced.base, replaced.rows, replaced.written) == (10, 6, False)
-    assert desk.register(load, edges(1))[0].base == 16
+    for index in (0, 1):
+        for other in (edges(index, digest="other"), edges(index, rows=11), nodes(index), edges(index, type_id=1)):
+            with pytest.raises(Conflict, match=rf"chunk {index} .* the source has changed since; abandon the load"):
+                desk.register(load, other)
+    assert [chunk.base for chunk in desk.register(load, edges(0), edges(1), edges(2))] == [0, 10, 20]
 
 
 def test_a_refused_call_registers_nothing_of_it(desk: Desk) -> None:

@@ -76,8 +76,8 @@ class Loads:
     def register(self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int]) -> list[Chunk]:
         """Take up chunks and acknowledgements, durably; gives the chunks of the call with their bases.
 
-        The same chunk again gives the same answer. Another content under an index that is written is a Conflict; under
-        one that is not written yet it replaces it, with fresh edge ids.
+        The same chunk again gives the same answer. Another content under an index that is taken is a Conflict, written or
+        not: of a chunk that was cut off, blocks may lie at parts that the other content would not overwrite.
         """
         load = self.get(load_id)
         known = self._known(load)
@@ -112,7 +112,7 @@ class Loads:
         return changed, Step({**bases.changes, **{keys.chunk(load.load_id, i): codec.chunk_to(chunk) for i, chunk in changed.items()}}, apply)
 
     def _fresh(self, load: Load, known: dict[int, Chunk], chunks: Sequence[NewChunk]) -> list[NewChunk]:
-        """Those of ``chunks`` that are new or replace one; refuses the others that differ."""
+        """Those of ``chunks`` that are new; refuses those whose index has another content."""
         space = self._spaces.get(load.space_id)
         assert space is not None  # loads go with their space
         fresh: dict[int, NewChunk] = {}
@@ -125,9 +125,9 @@ class Loads:
                 raise InvalidRequest(f"chunk {new.index} of load {load.load_id} is registered twice in one call, with different contents")
             if load.state is not LoadState.OPEN:
                 raise Conflict(f"load {load.load_id} is committed (number {load.commit}) and takes no chunk {new.index}; begin another one")
-            if isinstance(old, Chunk) and old.written:
+            if old is not None:
                 raise Conflict(
-                    f"chunk {new.index} of load {load.load_id} is written already with another content ({old.rows} rows, digest {old.digest!r}; "
+                    f"chunk {new.index} of load {load.load_id} is registered already with another content ({old.rows} rows, digest {old.digest!r}; "
                     f"now {new.rows} rows, digest {new.digest!r}): the source has changed since; abandon the load and load anew"
                 )
             fresh[new.index] = new
