@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 _WORD = (1 << 64) - 1
+OWN_WEIGHT = ("", "weight")
+"""Names of the weight that every row has; totals of further ones measure the same rows."""
 
 
 class Element(Enum):

@@ -109,6 +109,17 @@ def test_a_job_is_followed_from_submit_to_version(door: Door) -> None:
     assert door.get("/spaces/graph/versions/1") == version
 
 
+@pytest.mark.parametrize(("weight_name", "counted"), [("", 12), ("weight", 12), ("clicks", None)])
+def test_rows_are_counted_by_the_totals_of_the_weight_that_each_has(door: Door, weight_name: str, counted: int | None) -> None:
+    door.committed()
+    door.post("/jobs", {"space": "graph"})
+    (order,) = door.orders()
+    door.beat(finished(order, weight_name=weight_name))
+    for totals in (door.get("/spaces/graph")["totals"], door.get("/spaces/graph/versions")[0]["totals"]):
+        found = {total["type"]: (total["count"], total["weight"]) for total in totals}
+        assert found.get("author") == (None if counted is None else (counted, 6.0))
+
+
 def test_a_job_is_stopped_and_recovered_over_http(door: Door) -> None:
     door.committed()
     job = door.post("/jobs", {"space": "graph", "kind": "build"})["job_id"]

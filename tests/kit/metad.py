@@ -95,12 +95,14 @@ def nodes(index: int, rows: int = 10, digest: str = "d", type_id: int = 0) -> mp
     return mpb.Chunk(index=index, element=pb.NODE, type_id=type_id, rows=rows, digest=digest)
 
 
-def finished(order: mpb.TaskOrder) -> mpb.TaskReport:
+def finished(order: mpb.TaskOrder, *, weight_name: str = "") -> mpb.TaskReport:
     """A storaged's word that an order is done: three nodes and two edges in each part, copies agreeing."""
     totals = []
     for part in order.parts:
         totals += [pb.Total(part=part, element=pb.NODE, type_id=t, count=3, positive=3, weight=1.5) for t in range(2)]
         totals += [pb.Total(part=part, element=pb.EDGE, type_id=t, count=2, positive=2, weight=2, count_in=2, mix_out=5, mix_in=5) for t in range(2)]
+    for total in totals:
+        total.weight_name = weight_name
     return mpb.TaskReport(
         task_id=order.task_id,
         attempt=order.attempt,

@@ -12,7 +12,7 @@ from metad.catalog.model import Manifest, Space
 from metad.catalog.spaces import shares
 from metad.cluster import Host
 from metad.jobs.model import Job, State, Task
-from metad.totals import Element, Total
+from metad.totals import OWN_WEIGHT, Element, Total
 
 StateName = Literal["QUEUE", "RUNNING", "FINISHED", "FAILED", "STOPPED"]
 
@@ -274,7 +274,7 @@ def version_view(space: Space, manifest: Manifest) -> VersionView:
 def _type_totals(schema: Schema, totals: Sequence[Total]) -> list[TypeTotalView]:
     groups: dict[tuple[int, int], list[Total]] = {}
     for total in totals:
-        if not total.weight_name:  # further weight names measure the same rows
+        if total.weight_name in OWN_WEIGHT:
             groups.setdefault((total.element.value, total.type_id), []).append(total)
     shown = []
     for (element, type_id), group in sorted(groups.items()):
