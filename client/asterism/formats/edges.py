@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +14,9 @@ from asterism.formats.chunks import Array, EdgeChunk, Exists, Features, FeatureV
 from asterism.formats.keys import Keys, self_loops
 from asterism.formats.repeats import repeated_pairs
 from asterism.formats.sieve import Sieve, sieved
-from asterism.formats.spec import EdgeSpec
-from asterism.formats.tables import Batch, spans
+from asterism.formats.spec import EdgeSpec, FeatureSpec
+from asterism.formats.tables import Batch, Table, spans
 from asterism_proto.errors import InvalidRequest
-
-if TYPE_CHECKING:
-    from asterism.formats.plain import PlainSource
 
 MAX_AGGREGATED = 50_000_000
 """Rows of an edge type that are counted together: they are in memory."""
@@ -27,7 +24,31 @@ MAX_AGGREGATED = 50_000_000
 Taken = tuple[Ids, Ids, Weights | None, Features]
 
 
-def edge_type(source: PlainSource, edge: EdgeSpec, exists: Exists | None) -> Iterator[EdgeChunk]:
+class Surroundings(Protocol):
+    """What edges ask of the source that they are part of."""
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows of a chunk at most."""
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The files of each type."""
+
+    def limit(self, features: tuple[FeatureSpec, ...]) -> int:
+        """Rows of a batch."""
+
+    def keys(self, ntype: str) -> Keys | None:
+        """The names of a type's nodes, where they are known by name."""
+
+    def counted(self, ntype: str) -> int | None:
+        """n, where the nodes of a type are known to be 0 .. n - 1."""
+
+    def nodes_of(self, ntype: str) -> Iterator[Ids]:
+        """The ids of one type, chunk by chunk."""
+
+
+def edge_type(source: Surroundings, edge: EdgeSpec, exists: Exists | None) -> Iterator[EdgeChunk]:
     """Every chunk of an edge type, each followed by its way back."""
     repeats = np.zeros(0, np.int64)
     if edge.edges == "unique" and edge.aggregate is None:
@@ -55,13 +76,13 @@ def _turned(edge: EdgeSpec, chunk: EdgeChunk) -> EdgeChunk:
     return only(turned, turned.src != turned.dst) if edge.symmetry else turned
 
 
-def _batches(source: PlainSource, edge: EdgeSpec) -> Iterator[Batch]:
+def _batches(source: Surroundings, edge: EdgeSpec) -> Iterator[Batch]:
     src, _, dst = edge.name.split(":")
     ends = [(name, pa.int64() if source.keys(end) is None else pa.string()) for name, end in ((edge.src, src), (edge.dst, dst))]
     yield from source.tables[edge.name].batches(sieve.wanted(ends, edge.weight, edge.features), source.limit(edge.features))
 
 
-def _taker(source: PlainSource, edge: EdgeSpec) -> Callable[[Batch, Sieve], Taken]:
+def _taker(source: Surroundings, edge: EdgeSpec) -> Callable[[Batch, Sieve], Taken]:
     src_type, _, dst_type = edge.name.split(":")
     ends = ((edge.src, src_type, source.keys(src_type)), (edge.dst, dst_type, source.keys(dst_type)))
 
@@ -80,7 +101,7 @@ def _end(found: Sieve, column: str, ntype: str, keys: Keys | None) -> Ids:
     return ids
 
 
-def _note_strangers(source: PlainSource, edge: EdgeSpec, found: Sieve, src: Ids, dst: Ids, exists: Exists | None) -> None:
+def _note_strangers(source: Surroundings, edge: EdgeSpec, found: Sieve, src: Ids, dst: Ids, exists: Exists | None) -> None:
     """Note the rows with an end that is no node."""
     if edge.missing == "create":
         return
@@ -97,7 +118,7 @@ def _note_strangers(source: PlainSource, edge: EdgeSpec, found: Sieve, src: Ids,
             found.note(column, strange, lambda value, ntype=ntype: f"there is no such node of type {ntype!r}")  # type: ignore[misc]  # mypy does not type a lambda's default
 
 
-def _read(source: PlainSource, edge: EdgeSpec, exists: Exists | None, repeats: Ids) -> Iterator[EdgeChunk]:
+def _read(source: Surroundings, edge: EdgeSpec, exists: Exists | None, repeats: Ids) -> Iterator[EdgeChunk]:
     take = _taker(source, edge)
     row = 0
     for batch in _batches(source, edge):
@@ -123,7 +144,7 @@ def _read(source: PlainSource, edge: EdgeSpec, exists: Exists | None, repeats: I
         row += batch.size
 
 
-def _pairs(source: PlainSource, edge: EdgeSpec) -> Iterator[tuple[Ids, Ids, Ids]]:
+def _pairs(source: Surroundings, edge: EdgeSpec) -> Iterator[tuple[Ids, Ids, Ids]]:
     """Places and ends of the readable rows; with symmetry a pair is the same both ways."""
     take = _taker(source, edge)
     row = 0
@@ -137,7 +158,7 @@ def _pairs(source: PlainSource, edge: EdgeSpec) -> Iterator[tuple[Ids, Ids, Ids]
         row += batch.size
 
 
-def _aggregated(source: PlainSource, edge: EdgeSpec, chunks: Iterator[EdgeChunk]) -> Iterator[EdgeChunk]:
+def _aggregated(source: Surroundings, edge: EdgeSpec, chunks: Iterator[EdgeChunk]) -> Iterator[EdgeChunk]:
     """Rows with the same ends as one edge whose weight is their number, or the sum of theirs. Bad rows pass by."""
     held: list[tuple[Ids, Ids, Array]] = []
     rows, file = 0, ""
@@ -170,7 +191,7 @@ def _aggregated(source: PlainSource, edge: EdgeSpec, chunks: Iterator[EdgeChunk]
             )
 
 
-def _loops(source: PlainSource, edge: EdgeSpec, looped: Ids) -> Iterator[EdgeChunk]:
+def _loops(source: Surroundings, edge: EdgeSpec, looped: Ids) -> Iterator[EdgeChunk]:
     """An edge from every node of the type to itself, where there is none yet or several may be."""
     ntype = edge.name.split(":")[0]
     weighted = edge.weight is not None or edge.aggregate is not None
