@@ -52,7 +52,9 @@ def load(
     direction: Annotated[Direction | None, typer.Option(help="With --create: which adjacency is kept.")] = None,
     build: Annotated[bool, typer.Option("--build", help="Build and publish a version afterwards.")] = False,
     on_bad_rows: Annotated[OnBadRows, typer.Option(help="Refuse the load at the first bad row, or count it and go on.")] = OnBadRows.FAIL,
-    rejects: Annotated[Path | None, typer.Option(dir_okay=False, help="With --on-bad-rows skip: write the bad rows here.")] = None,
+    rejects: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="With --on-bad-rows skip: a CSV file that lists the bad rows. Default: SPACE.rejects.csv.")
+    ] = None,
     resume: Annotated[bool, typer.Option(help="Go on with a load of this source that was cut off.")] = True,
     weight: Annotated[
         list[str] | None, typer.Option(metavar="TYPE=FEATURE", help="For a DGL folder: the feature that is a type's weight. Repeat for more types.")
@@ -76,7 +78,7 @@ def load(
 
     with session.client() as client:
         if create:
-            schema = ingest.schema_of(source, weights=weights, rename=renamed)
+            schema = ingest.schema_of(source, weights=weights, rename=renamed, root=root)
             schema = dataclasses.replace(schema, parts=parts or schema.parts, direction=direction.value if direction else schema.direction)
             client.create_space(space, schema, if_not_exists=True)
         with session.output.progress() as tell:

@@ -50,7 +50,13 @@ class LoadReport:
     seconds: float
 
 
-def schema_of(source: str | Path, *, weights: Mapping[str, str] | None = None, rename: Mapping[str, str] | None = None) -> Schema:
+def schema_of(
+    source: str | Path,
+    *,
+    weights: Mapping[str, str] | None = None,
+    rename: Mapping[str, str] | None = None,
+    root: str | Path | None = None,
+) -> Schema:
     """The schema of a space that can hold a graph in files; see `load` for the parameters.
 
     Raises
@@ -58,7 +64,7 @@ def schema_of(source: str | Path, *, weights: Mapping[str, str] | None = None, r
     InvalidRequest
         Where the files are not what they are said to be.
     """
-    return open_source(source, weights=weights, rename=rename).schema
+    return open_source(source, weights=weights, rename=rename, root=root).schema
 
 
 def load(
