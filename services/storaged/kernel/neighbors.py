@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import kernel, prefetch
+from graphkit.jit import Whole, inlined, kernel, prefetch
 from graphkit.rng import below, unit, word
 
 BLOCK = 128
@@ -53,6 +53,15 @@ def choose_types(keys: NDArray[np.uint64], measures: NDArray[np.float64], count:
                         chosen = t
                         break
             which[i * count + k] = chosen
+
+
+@inlined
+def _ask_for_row(rows: NDArray[np.int64], i: Whole, indptr: NDArray[np.int64], sums: NDArray[np.float64]) -> None:
+    """Prefetch where row ``rows[i]`` begins, and its sum."""
+    if i < rows.shape[0] and rows[i] >= 0:
+        prefetch(indptr, rows[i])
+        if sums.shape[0] > 0:
+            prefetch(sums, rows[i])
 
 
 @kernel
@@ -108,14 +117,10 @@ def draw_slots(
     places = np.empty((3, BLOCK), np.int64)
     flats = np.empty((3, BLOCK), np.int64)
     filled = np.zeros(3, np.int64)
-    m = rows.shape[0]
     tabled = hot.shape[0] > 0
     weighted = sums.shape[0] > 0
-    for i in range(min(NODES_AHEAD, m)):
-        if rows[i] >= 0:
-            prefetch(indptr, rows[i])
-            if weighted:
-                prefetch(sums, rows[i])
+    for i in range(NODES_AHEAD):
+        _ask_for_row(rows, i, indptr, sums)
     node = np.int64(-1)
     k = count
     key = np.uint64(0)
@@ -131,11 +136,7 @@ def draw_slots(
             if k == count:
                 k = np.int64(0)
                 node += 1
-                ahead = node + NODES_AHEAD
-                if ahead < m and rows[ahead] >= 0:
-                    prefetch(indptr, rows[ahead])
-                    if weighted:
-                        prefetch(sums, rows[ahead])
+                _ask_for_row(rows, node + NODES_AHEAD, indptr, sums)
                 key = keys[node]
                 row = rows[node]
                 place = at[node] * count

@@ -1,0 +1,53 @@
+"""The law suite: what draws must obey, each check a function that raises Rejected. `test_law` runs all of them, compiled and
+at full size; `mutants` runs them small and interpreted on samplers with a planted fault, which they must reject.
+
+Statistics are chi-square tests on fixed seeds with at least 5 expected per cell; a check rejects below ALPHA. What can be
+enumerated is: the row map at the words where it steps, the tables' laws, the shares of a union of types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.law.checks.basis import Rejected, require_counts, require_independent
+from tests.law.checks.global_draws import (
+    a_single_draw_follows_the_shares,
+    hosts_and_ranges_do_not_matter,
+    hosts_do_not_matter_to_neighbors_edges_and_races,
+    neighboring_draws_are_independent,
+    nodes_follow_their_weights,
+    parts_are_multinomial,
+    streams_are_not_lagged,
+)
+from tests.law.checks.neighborhoods import (
+    distinct_neighbors_are_successive_draws,
+    neighbors_follow_their_weights,
+    races_are_successive_draws,
+    too_many_rejections_do_not_bias,
+    unions_without_replacement_are_successive_draws,
+    whole_neighborhoods_come_in_order,
+)
+from tests.law.checks.tables import coins_have_64_bits, rows_come_from_64_bits, sums_are_compensated, tables_are_exact, unions_are_exact
+
+__all__ = ["CHECKS", "Rejected", "require_counts", "require_independent"]
+
+CHECKS: tuple[Callable[[float], None], ...] = (
+    tables_are_exact,
+    sums_are_compensated,
+    rows_come_from_64_bits,
+    coins_have_64_bits,
+    unions_are_exact,
+    whole_neighborhoods_come_in_order,
+    hosts_and_ranges_do_not_matter,
+    hosts_do_not_matter_to_neighbors_edges_and_races,
+    streams_are_not_lagged,
+    a_single_draw_follows_the_shares,
+    parts_are_multinomial,
+    neighbors_follow_their_weights,
+    distinct_neighbors_are_successive_draws,
+    unions_without_replacement_are_successive_draws,
+    neighboring_draws_are_independent,
+    nodes_follow_their_weights,
+    races_are_successive_draws,
+    too_many_rejections_do_not_bias,
+)

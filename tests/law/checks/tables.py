@@ -1,0 +1,123 @@
+"""Checks of tables and words: what can be enumerated, is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from tests.kit.reference import key_with_word
+from tests.law.checks.basis import require
+
+from graphkit import alias
+from graphkit.jit import settled
+from storaged.kernel import columns, neighbors
+
+WEIGHTS: Mapping[str, tuple[float, ...]] = {
+    "one": (3.0,),
+    "all equal": (2.0,) * 7,
+    "one heavy": (1000.0, *(1.0,) * 9),
+    "heavy last": (*(0.5,) * 6, 40.0),
+    "zeros between": (0.0, 1.0, 0.0, 2.0, 3.0, 0.0),
+    "zeros around one": (0.0, 5.0, 0.0),
+    "float32's range": (1e-30, 1.0, 1e30, 1e-38, 3.0),
+    "ascending": tuple(float(i) for i in range(1, 13)),
+    "halves": (0.6, 0.25, 0.08, 0.04, 0.03),
+}
+
+
+def tables_are_exact(scale: float) -> None:
+    """The law that thresholds imply is that of the weights, to 10^-12 in total variation."""
+    generator = np.random.default_rng(0)
+    cases = dict(WEIGHTS) | {"lognormal": tuple(np.exp(generator.normal(size=max(40, int(2000 * scale))) * 4))}
+    for name, values in cases.items():
+        weights = np.array(values, np.float32)
+        exact = weights.astype(np.float64) / math.fsum(weights.astype(np.float64).tolist())
+        law = alias.law(*alias.thresholds(*alias.build(weights)))
+        require(abs(law - exact).sum() / 2 <= 1e-12, f"table {name}: its law is {abs(law - exact).sum() / 2:.2g} away from the weights")
+        require(not law[weights == 0].any(), f"table {name}: a zero weight may be drawn")
+        hot, cold, _ = alias.build_rows(np.array([0, weights.size], np.int64), weights)
+        require(abs(alias.law(hot, cold) - exact).sum() / 2 <= 1e-12, f"table {name}: its row in a CSR has another law")
+
+
+def sums_are_compensated(scale: float) -> None:
+    """The sum of weights is the exact one's nearest float64, or next to it."""
+    small = int(max(3000, 3 * alias.BLOCK * scale))
+    for values in (np.r_[1.0, np.full(small, 2.0**-30)], np.r_[np.full(small, 0.1), 3e9]):
+        weights = values.astype(np.float32)
+        exact = math.fsum(weights.astype(np.float64).tolist())
+        _, _, sums = alias.build_rows(np.array([0, weights.size], np.int64), weights)
+        for total in (alias.neumaier(weights), float(sums[0])):
+            require(abs(total - exact) <= math.ulp(exact), f"sum of {weights.size} weights: {total!r} instead of {exact!r}")
+
+
+def rows_come_from_64_bits(scale: float) -> None:
+    """Row r is drawn by the words from ceil(r * 2^64 / n) on: so every row by as many words as any other, give or take one."""
+    del scale
+    empty64, empty32 = settled(np.zeros(0, np.uint64)), settled(np.zeros(0, np.uint32))
+
+    def row_of(wanted: int, n: int) -> int:
+        out = np.empty(1, np.int64)
+        key = np.uint64(key_with_word(wanted))
+        columns.draw_rows(
+            key, np.uint64(0), settled(np.zeros(1, np.uint32)), np.uint64(n), empty64, empty32, empty32, empty32, np.int64(1), np.int64(0), out
+        )
+        return int(out[0])
+
+    def neighbor_of(wanted: int, n: int) -> int:
+        out, keys, one = np.empty(1, np.int64), settled(np.array([key_with_word(wanted)], np.uint64)), settled(np.zeros(1, np.int64))
+        indptr, which = settled(np.array([0, n], np.int64)), settled(np.zeros(0, np.int32))
+        sums, nbr = settled(np.zeros(0, np.float64)), settled(np.arange(n))
+        neighbors.draw_slots(keys, one, one, np.int64(1), which, np.int32(0), indptr, sums, empty64, empty32, nbr, out, np.empty(0, np.int64))
+        return int(out[0])
+
+    for n in (3, 10, 1_000_003, 200_000_033, 2**32 - 1):
+        for r in (1, 2, n // 3 + 1, n // 2 + 1, n - 1):
+            step = -(-r * 2**64 // n)
+            for picks in (row_of, neighbor_of) if n < 2_000_000 else (row_of,):
+                found = picks(step - 1, n), picks(step, n)
+                require(found == (r - 1, r), f"{n} rows: words {step - 1} and {step} draw {found} instead of {(r - 1, r)}")
+        require(row_of(0, n) == 0, f"{n} rows: word 0 does not draw row 0")
+        require(row_of(2**64 - 1, n) == n - 1, f"{n} rows: the last word does not draw the last row")
+
+
+def coins_have_64_bits(scale: float) -> None:
+    """A column of threshold T is kept by coins below T and left by T itself, also where only the low half tells them apart."""
+    del scale
+    empty32 = settled(np.zeros(0, np.uint32))
+    for threshold in (1, 5, 2**31 + 7, 2**33 + 12345, 2**63 + 9, 2**64 - 2**20):
+        hot = settled(np.array([threshold >> 32 << 32 | 1, 2**64 - 2**32 | 1], np.uint64))
+        cold = settled(np.array([threshold & 0xFFFFFFFF, 0xFFFFFFFF], np.uint32))
+        found = []
+        for coin in (threshold - 2 + threshold % 2, threshold + threshold % 2):
+            out = np.empty(1, np.int64)
+            key = np.uint64(key_with_word(coin // 2))  # two columns: the word's product is twice the word
+            columns.draw_rows(
+                key, np.uint64(0), settled(np.zeros(1, np.uint32)), np.uint64(2), hot, cold, empty32, empty32, np.int64(1), np.int64(0), out
+            )
+            found.append(int(out[0]))
+        require(found == [0, 1], f"threshold {threshold}: coins below and at it draw {found} instead of [0, 1]")
+
+
+def unions_are_exact(scale: float) -> None:
+    """Edge types of a union are chosen by their sums to 2^-50, also light ones beside a heavy one."""
+    del scale
+    for sums in ([1e9, 0.1, 0.2, 0.3, 0.4], [0.1, 0.2, 0.3, 0.4, 1e9], [2.0**24, 1.0, 1.0, 1.0], [0.0, 1.0, 0.0, 3.0, 0.0]):
+        measures = settled(np.array(sums, np.float64).reshape(-1, 1))
+
+        def type_of(wanted: int, measures: NDArray[np.float64] = measures) -> int:
+            which = np.empty(1, np.int32)
+            neighbors.choose_types(settled(np.array([key_with_word(wanted)], np.uint64)), measures, np.int64(1), which)
+            return int(which[0])
+
+        reached = np.cumsum(sums) / np.sum(sums)
+        for t, total in enumerate(sums):
+            low, high = 0, 2**64  # the first word that chooses a type beyond t
+            while low < high:
+                middle = (low + high) // 2
+                low, high = (middle + 1, high) if middle < 2**64 and type_of(min(middle, 2**64 - 1)) <= t else (low, middle)
+            require(
+                abs(low / 2**64 - reached[t]) <= 2.0**-50, f"a union of {sums}: type {t} ends at {low / 2**64!r} instead of {float(reached[t])!r}"
+            )
+            require(total > 0 or low == 0 or type_of(low - 1) != t, f"a union of {sums}: type {t} of weight 0 is chosen")
