@@ -119,16 +119,17 @@ class Client:
     # -- loads ----------------------------------------------------------------------------------------------------
 
     def begin_load(self, space: str, *, source: str = "", resume_key: str = "") -> Load:
-        """Begin a load, or go on with the open one that bears ``resume_key``.
+        """Begin a load, or find the one that bears ``resume_key``: committed from this ``source``, or open from any.
 
         Parameters
         ----------
         space : str
             Where it writes to.
         source : str
-            Where the rows come from, for people.
+            Where the rows come from, for people; with what tells them from changed ones.
         resume_key : str
-            A name under which an interrupted load is found again; empty: always a new one.
+            A name under which the load is found again; empty: always a new one. One that is committed already takes nothing
+            more: its ``commit_number`` says so.
         """
         self.session.schema(space)
         return Load(self.session, self.session.catalog("begin_load", meta.BeginLoadRequest(space=space, source=source, resume_key=resume_key)))

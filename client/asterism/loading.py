@@ -58,6 +58,7 @@ class Load:
         self.load_id = message.load_id
         self.space = message.space
         self._lock = threading.Lock()
+        self._commit = int(message.commit)
         self._chunks: dict[int, meta.Chunk] = {chunk.index: chunk for chunk in message.chunks}
         self._untold: list[int] = []
         """Written, but not yet known to metad."""
@@ -66,6 +67,16 @@ class Load:
 
     def __repr__(self) -> str:
         return f"Load(load_id={self.load_id}, space={self.space!r}, written={len(self.written)})"
+
+    @property
+    def registered(self) -> frozenset[int]:
+        """Numbers of the chunks that it has, written or begun."""
+        return frozenset(self._chunks)
+
+    @property
+    def commit_number(self) -> int:
+        """Its place in the order of writes; 0 while it is open."""
+        return self._commit
 
     def write_nodes(self, index: int, ntype: str, ids: ArrayLike, weights: ArrayLike | None = None, features: Mapping[str, Any] = NO_FEATURES) -> int:
         """Write nodes of one type; give back how many.
@@ -172,7 +183,8 @@ class Load:
         with self._lock:
             done = self._session.catalog("commit_load", meta.CommitLoadRequest(load_id=self.load_id, rejected=rejected, written=self._untold))
             self._untold.clear()
-        return int(done.commit)
+            self._commit = int(done.commit)
+        return self._commit
 
     def abandon(self) -> None:
         """Give the load up: what it wrote is removed."""

@@ -84,7 +84,7 @@ class Service:
     # Loads.
 
     def begin_load(self, space: str, *, source: str, resume_key: str) -> tuple[Load, list[Chunk]]:
-        """A new load, or the open one with this resume key, with its chunks."""
+        """A new load, or the one with this resume key that is open or came from an equal source, with its chunks."""
         with self._board.lock:
             return self._catalog.loads.begin(self._catalog.spaces.named(space), source=source, resume_key=resume_key, now_ms=self._clock())
 

@@ -55,9 +55,9 @@ class Desk:
         """A space."""
         return cast(pb.Space, self.ask("create_space", mpb.CreateSpaceRequest(name=name, schema=schema.to_proto(), if_not_exists=if_not_exists)))
 
-    def begin(self, space: str = "graph", *, resume_key: str = "") -> mpb.Load:
+    def begin(self, space: str = "graph", *, resume_key: str = "", source: str = "test") -> mpb.Load:
         """A load."""
-        return cast(mpb.Load, self.ask("begin_load", mpb.BeginLoadRequest(space=space, source="test", resume_key=resume_key)))
+        return cast(mpb.Load, self.ask("begin_load", mpb.BeginLoadRequest(space=space, source=source, resume_key=resume_key)))
 
     def register(self, load: mpb.Load, *chunks: mpb.Chunk, written: Sequence[int] = ()) -> list[mpb.Chunk]:
         """Chunks with their bases."""

@@ -176,6 +176,44 @@ def test_a_load_is_resumed_by_its_key_in_its_space_while_it_is_open(desk: Desk) 
     assert desk.begin("other", resume_key="papers.csv").load_id != load.load_id
     assert desk.begin(resume_key="").load_id != desk.begin(resume_key="").load_id
     desk.commit(load, 1)
+    assert desk.begin(resume_key="papers.csv", source="changed").load_id != load.load_id
+
+
+def test_a_committed_load_is_found_again_by_its_key_and_source_in_its_space_and_by_the_next_start(desk: Desk) -> None:
+    desk.create()
+    desk.create("other")
+    load = desk.begin(resume_key="papers.csv", source="12 rows")
+    desk.register(load, edges(0), written=[0])
+    commit = desk.commit(load).commit
+    for one in (desk, Desk(desk.store, incarnation=2)):
+        found = one.begin(resume_key="papers.csv", source="12 rows")
+        assert (found.load_id, found.state, found.commit) == (load.load_id, mpb.COMMITTED, commit)
+        assert [chunk.written for chunk in found.chunks] == [True]
+        assert one.commit(found).commit == commit
+    assert desk.begin("other", resume_key="papers.csv", source="12 rows").load_id != load.load_id
+    for key, source in (("", "12 rows"), ("papers.csv", "13 rows"), ("paper.csv", "12 rows")):
+        fresh = desk.begin(resume_key=key, source=source)
+        assert (fresh.load_id != load.load_id, fresh.state) == (True, mpb.OPEN)
+    assert desk.begin(resume_key="papers.csv", source="12 rows").load_id == load.load_id, "another source under way hides what is committed"
+    desk.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
+    desk.create()
+    assert desk.begin(resume_key="papers.csv", source="12 rows").state == mpb.OPEN
+
+
+def test_a_load_that_is_resumed_from_another_source_is_committed_as_that_of_the_other(desk: Desk) -> None:
+    desk.create()
+    load = desk.begin(resume_key="papers.csv", source="before")
+    assert desk.begin(resume_key="papers.csv", source="after").load_id == load.load_id
+    desk.commit(load)
+    late = Desk(desk.store, incarnation=2)
+    assert late.begin(resume_key="papers.csv", source="after").load_id == load.load_id
+    assert late.begin(resume_key="papers.csv", source="before").load_id != load.load_id
+
+
+def test_an_abandoned_load_is_not_found_again(desk: Desk) -> None:
+    desk.create()
+    load = desk.begin(resume_key="papers.csv")
+    desk.ask("abandon_load", mpb.LoadRequest(load_id=load.load_id))
     assert desk.begin(resume_key="papers.csv").load_id != load.load_id
 
 

@@ -55,7 +55,8 @@ def load(
     rejects: Annotated[
         Path | None, typer.Option(dir_okay=False, help="With --on-bad-rows skip: a CSV file that lists the bad rows. Default: SPACE.rejects.csv.")
     ] = None,
-    resume: Annotated[bool, typer.Option(help="Go on with a load of this source that was cut off.")] = True,
+    resume: Annotated[bool, typer.Option(help="Go on with a load of this source that was cut off, or give it up.")] = True,
+    again: Annotated[bool, typer.Option("--again", help="Load these files even if the space has them: edges are there once more.")] = False,
     weight: Annotated[
         list[str] | None, typer.Option(metavar="TYPE=FEATURE", help="For a DGL folder: the feature that is a type's weight. Repeat for more types.")
     ] = None,
@@ -98,6 +99,7 @@ def load(
                 weights=weights,
                 rename=renamed,
                 root=root,
+                again=again,
             )
         job = _build(session, client, space) if build else None
     session.output.result({"load": report, "job": job} if build else report, lambda: _report(space, report, job))
@@ -121,11 +123,15 @@ def _build(session: Session, client: Client, space: str) -> Job:
     return wait_for(session.output, client, job.job_id, DEFAULT_WAIT_S)
 
 
-def _report(space: str, report: LoadReport, job: Job | None) -> RenderableType:
+def _written(report: LoadReport) -> str:
     rows = report.nodes + report.edges
     rate = rows / report.seconds if report.seconds else 0.0
     rejected = f"; {report.rejected:,} bad rows are in {report.rejects}" if report.rejected else ""
-    told = f"loaded {report.nodes:,} nodes and {report.edges:,} edges in {report.seconds:.1f} s ({rate:,.0f} rows/s){rejected}"
+    return f"loaded {report.nodes:,} nodes and {report.edges:,} edges in {report.seconds:.1f} s ({rate:,.0f} rows/s){rejected}"
+
+
+def _report(space: str, report: LoadReport, job: Job | None) -> RenderableType:
+    told = f"already loaded as commit {report.commit}; --again loads it once more" if report.already else _written(report)
     if job is None:
         return f"{told}; `asterism job submit {space} --wait` makes it visible"
     if job.state == "FINISHED":

@@ -92,6 +92,10 @@ class Source(Protocol):
         """What, besides the files, decides on the chunks: a load with other options is another load."""
 
     @property
+    def files(self) -> tuple[Path, ...]:
+        """What describes the graph, and then all the files that it names."""
+
+    @property
     def total_rows(self) -> int | None:
         """Nodes and edges in all, where the files say so before they are read."""
 

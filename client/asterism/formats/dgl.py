@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,13 @@ class ChunkedSource:
     def options(self) -> Mapping[str, Any]:
         """As `Source.options`."""
         return {"metadata": self.metadata.text, "chunk_rows": self.chunk_rows, "weights": self._weights, "rename": self._rename}
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """As `Source.files`."""
+        series = (one.files for owned in self._series.values() for one in owned.values())
+        edges = (data.files for data in self.metadata.edges.values())
+        return (self.path, *(path for files in chain(edges, series) for path, _ in files))
 
     @property
     def total_rows(self) -> int | None:

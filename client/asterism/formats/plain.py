@@ -129,6 +129,12 @@ class PlainSource:
         return {"root": str(self.spec.root.resolve()), "schema": self.spec.text, "chunk_rows": self.chunk_rows}
 
     @property
+    def files(self) -> tuple[Path, ...]:
+        """As `Source.files`."""
+        specs = [node.table for node in self.spec.nodes if node.table is not None] + [edge.table for edge in self.spec.edges]
+        return (self.spec.path, *(path for spec in specs for files in spec.files.values() for path, _ in files))
+
+    @property
     def total_rows(self) -> int | None:
         """As `Source.total_rows`."""
         counts = [node.count or 0 for node in self._nodes.values() if node.table is None]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from asterism.client import Client
 from asterism.formats import Source, open_source
@@ -48,6 +49,8 @@ class LoadReport:
     commit: int
     """Its place in the order of writes: a build asked for from now on includes it."""
     seconds: float
+    already: bool = False
+    """Whether these files were in the space before: then nothing was written, and ``commit`` is that of their load."""
 
 
 def schema_of(
@@ -81,8 +84,12 @@ def load(
     weights: Mapping[str, str] | None = None,
     rename: Mapping[str, str] | None = None,
     root: str | Path | None = None,
+    again: bool = False,
 ) -> LoadReport:
     """Load a graph in files into a space and commit it; the next build publishes it.
+
+    Files that are in the space already (the same path, schema and options, and every file of the same size and time of
+    change) are not loaded a second time.
 
     Parameters
     ----------
@@ -103,17 +110,20 @@ def load(
         Default: ``<space>.rejects.csv`` here. Made at the first such row.
     resume : bool
         Go on with a load of this source that was cut off, if there is one. What was written is read again, and skipped
-        where its digest is the same.
+        where its digest is the same. False: give that one up and begin anew.
     chunk_rows : int
         Rows of a chunk at most.
     weights, rename : mapping, optional
         For a DGL folder: the feature that is the weight, per type, as ``{"author:writes:paper": "w"}``; new names of features.
     root : path, optional
         For a schema file: the folder that its file names start from.
+    again : bool
+        Load even what is in the space already: nodes are replaced by themselves, edges are there once more.
 
     Returns
     -------
     LoadReport
+        With ``already`` where these files were in the space.
 
     Raises
     ------
@@ -135,8 +145,12 @@ def load(
     if schema is not None:
         client.create_space(space, schema, if_not_exists=True)
     check_fits(opened.schema, client.describe(space).schema)
-    key = resume_key(Path(source), opened, on_bad_rows)
-    under_way = client.begin_load(space, source=str(source), resume_key=key if resume else "")
+    under_way = _begun(client, space, opened, resume_key(opened, on_bad_rows, again=again), resume=resume, again=again)
+    if under_way.commit_number:
+        seconds = time.monotonic() - began
+        return LoadReport(
+            nodes=0, edges=0, rejected=0, rejects=None, load_id=under_way.load_id, commit=under_way.commit_number, seconds=seconds, already=True
+        )
     bad = Rejects(Path(rejects or f"{space}.rejects.csv") if on_bad_rows == "skip" else None)
     writer = _Writer(under_way, opened, bad, progress or (lambda _: None))
     commit = _written(writer, under_way, bad, source)
@@ -151,11 +165,24 @@ def load(
     )
 
 
+def _begun(client: Client, space: str, source: Source, key: str, *, resume: bool, again: bool) -> Load:
+    """The load of this source: committed, cut off, or new."""
+    said = f"{source.files[0].resolve()} (files {fingerprint(source.files)})"
+    if again:
+        said += f" again {uuid4().hex}"  # equal to no committed load's, so that only one that was cut off is found
+    load = client.begin_load(space, source=said, resume_key=key)
+    if load.registered and not load.commit_number and not resume:
+        load.abandon()
+        load = client.begin_load(space, source=said, resume_key=key)
+    return load
+
+
 def _written(writer: _Writer, load: Load, bad: Rejects, source: str | Path) -> int:
     """Write all and commit; a load that can not succeed is given up, one that was only interrupted stays open."""
     try:
         writer.nodes()
         writer.edges()
+        writer.check_all()
         commit = load.commit(rejected=bad.count)
     except Conflict as error:
         load.abandon()
@@ -207,6 +234,12 @@ class _Writer:
                 self._bytes += chunk.nbytes
                 self.tell("edges")
 
+    def check_all(self) -> None:
+        """Refuse to end where the load has chunks that the source does not have any more."""
+        there = max(self._load.registered, default=-1) + 1
+        if there > self._index:
+            raise Conflict(f"it has {there} chunks, the source makes {self._index} now")
+
     def tell(self, phase: str) -> None:
         """Report progress."""
         self._progress(
@@ -220,9 +253,18 @@ class _Writer:
         )
 
 
-def resume_key(path: Path, source: Source, on_bad_rows: str) -> str:
+def resume_key(source: Source, on_bad_rows: str, *, again: bool = False) -> str:
     """A name for loading this source in this way: the same path, schema and options give the same one."""
-    said: dict[str, Any] = {"path": str(path.resolve()), "schema": source.schema.to_dict(), "bad": on_bad_rows, **source.options}
+    return _digest({"path": str(source.files[0].resolve()), "schema": source.schema.to_dict(), "bad": on_bad_rows, "again": again, **source.options})
+
+
+def fingerprint(files: Iterable[Path]) -> str:
+    """What tells files from changed ones without reading them: the path, size and time of change of each."""
+    stats = [(path, path.stat()) for path in sorted({path.resolve() for path in files})]
+    return _digest([(str(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats])
+
+
+def _digest(said: Any) -> str:
     return blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 

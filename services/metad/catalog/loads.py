@@ -26,6 +26,8 @@ class Loads:
         self._chunks: dict[LoadId, dict[int, Chunk]] = {}
         self._committed: dict[SpaceId, list[tuple[int, LoadId]]] = {}
         self._abandoned: dict[SpaceId, list[LoadId]] = {}
+        self._named: dict[tuple[SpaceId, str, str], LoadId] = {}
+        """(space, resume key, source) -> the load that was committed under these, where the key is not empty."""
         for _, value in store.range(keys.LOADS):
             self._put(codec.load_from(value))
         for committed in self._committed.values():
@@ -34,10 +36,20 @@ class Loads:
             self._chunks[load_id] = {chunk.index: chunk for chunk in self._stored_chunks(load_id)}
 
     def begin(self, space: Space, *, source: str, resume_key: str, now_ms: int) -> tuple[Load, list[Chunk]]:
-        """A new load, or the open one of the space with this resume key, with what it has so far."""
+        """A new load, or with a resume key one of the space that bears it, with what it has so far.
+
+        That is the one committed from an equal source, else the open one, from whatever source it was begun: whoever goes
+        on with it brings all its chunks again, so that from now on it is a load of the new source.
+        """
         if resume_key:
+            committed = self._named.get((space.space_id, resume_key, source))
+            if committed is not None:
+                load = self.get(committed)
+                return load, self.chunks(load)
             for load in self._open.values():
                 if load.space_id == space.space_id and load.resume_key == resume_key:
+                    if load.source != source:
+                        load = self._renamed(load, source)
                     return load, self.chunks(load)
         load = Load(
             load_id=LoadId(self._next),
@@ -54,6 +66,12 @@ class Loads:
         self._next += 1
         self._put(load)
         return load, []
+
+    def _renamed(self, load: Load, source: str) -> Load:
+        load = replace(load, source=source)
+        self._store.write({keys.load(load.load_id): codec.load_to(load)})
+        self._open[load.load_id] = load
+        return load
 
     def get(self, load_id: int) -> Load:
         """The load; NotFound says which there are."""
@@ -179,6 +197,7 @@ class Loads:
                 del self._chunks[load_id]
             self._committed.pop(space_id, None)
             self._abandoned.pop(space_id, None)
+            self._named = {name: load_id for name, load_id in self._named.items() if name[0] != space_id}
 
         return Step(changes, apply)
 
@@ -209,6 +228,8 @@ class Loads:
                 self._chunks[load.load_id] = {}
             case LoadState.COMMITTED:
                 self._committed.setdefault(load.space_id, []).append((load.commit, load.load_id))
+                if load.resume_key:
+                    self._named[load.space_id, load.resume_key, load.source] = load.load_id
             case LoadState.ABANDONED:
                 self._abandoned.setdefault(load.space_id, []).append(load.load_id)
 
