@@ -41,7 +41,7 @@ class Metad:
             undo.callback(self._identity.release)
             self._store = RocksStore(settings.data / "catalog")
             undo.callback(self._store.close)
-            self.rooms = Rooms(settings, store=self._store, incarnation=self._identity.incarnation, clock=self._clock)
+            self.rooms = Rooms(settings, store=self._store, uuid=self._identity.uuid, incarnation=self._identity.incarnation, clock=self._clock)
             undo.pop_all()
         self.handlers: dict[str, Handler] = {**self.rooms.catalog_handlers, **self.rooms.beats_handlers}
         self.metrics = Metrics("metad")

@@ -15,9 +15,10 @@ from metad.jobs.driver import Driver
 
 
 class Polls:
-    """Composes replies from the catalog, the cluster and the jobs."""
+    """Composes replies from the catalog, the cluster and the jobs; ``uuid`` names the cluster that they belong to."""
 
-    def __init__(self, *, board: Board, catalog: Catalog, cluster: Cluster, driver: Driver) -> None:
+    def __init__(self, *, uuid: str, board: Board, catalog: Catalog, cluster: Cluster, driver: Driver) -> None:
+        self._uuid = uuid
         self._board = board
         self._catalog = catalog
         self._cluster = cluster
@@ -29,7 +30,7 @@ class Polls:
         """The desired state of one daemon, at one revision."""
         with self._board.lock:
             self._tidy()
-            reply = mpb.PollReply(revision=self._board.revision)
+            reply = mpb.PollReply(revision=self._board.revision, cluster=self._uuid)
             if role is Role.STORAGED:
                 self._for_storaged(reply, uuid)
             else:

@@ -22,7 +22,7 @@ from metad.upkeep import Upkeep
 class Rooms:
     """Everything that a metad knows and does."""
 
-    def __init__(self, settings: MetadSettings, *, store: MetaStore, incarnation: int, clock: Clock) -> None:
+    def __init__(self, settings: MetadSettings, *, store: MetaStore, uuid: str, incarnation: int, clock: Clock) -> None:
         self.store = store
         # Above every revision of an earlier process on this store, so that a poll never waits for a past that was longer than ours.
         self.board = Board(incarnation << 32)
@@ -44,7 +44,7 @@ class Rooms:
             keep_versions=settings.keep_versions,
             retire_after_ms=int(settings.retire_after_s * 1000),
         )
-        polls = Polls(board=self.board, catalog=self.catalog, cluster=self.cluster, driver=self.driver)
+        polls = Polls(uuid=uuid, board=self.board, catalog=self.catalog, cluster=self.cluster, driver=self.driver)
         self.catalog_handlers: dict[str, Handler] = handlers_of(CATALOG, CatalogApi(self.service))
         self.beats_handlers: dict[str, Handler] = handlers_of(
             BEATS,

@@ -22,6 +22,7 @@ from daemonkit.server import GrpcServer
 from daemonkit.settings import split_address
 from storaged import work
 from storaged.api import StoreApi
+from storaged.cluster import Cluster
 from storaged.draw import Share
 from storaged.folders import Folders
 from storaged.holdings import Holdings, Wanted, WantedSpace
@@ -81,6 +82,7 @@ class Storaged:
             interval_s=settings.heartbeat_interval_s,
             poll_wait_s=settings.poll_wait_s,
         )
+        self._cluster = Cluster(self._folders.cluster)
         self._compiled = threading.Event()
         self._compile_fault = ""
         self._stopping = threading.Event()
@@ -100,7 +102,7 @@ class Storaged:
 
     def ready(self) -> list[str]:
         """What is missing before it can answer; empty when it can."""
-        missing = [] if self._beats.heard() else ["metad has not answered yet"]
+        missing = [self._cluster.fault] if self._cluster.fault else [] if self._beats.heard() else ["metad has not answered yet"]
         if not self._compiled.is_set():
             missing.append(self._compile_fault or "kernels are being compiled")
         return missing + self._holdings.missing()
@@ -160,6 +162,7 @@ class Storaged:
 
     def _hear(self, reply: meta.PollReply) -> None:
         """Take over the whole desired state: orders are withdrawn first, for what they use may be removed."""
+        self._cluster.check(reply.cluster)
         schemas = {route.space.space_id: Schema.from_proto(route.space.schema) for route in reply.spaces}
         orders = [_order(order, schemas[order.space_id]) for order in reply.orders if order.kind == "build" and order.space_id in schemas]
         wanted = [self._wanted(route, schemas[route.space.space_id], reply) for route in reply.spaces]

@@ -11,6 +11,8 @@ class Folders:
     def __init__(self, data: Path) -> None:
         self.data = data
         self.spaces = data / "spaces"
+        self.cluster = data / "cluster"
+        """uuid of the metad whose word the folder follows; there from the first word on."""
         self.clean = data / "CLEAN"
         """There after a clean stop only: without it, images are verified whole before they are served."""
 

@@ -26,10 +26,12 @@ SCHEMA = Schema(
 class Desk:
     """A metad that is asked in process; its time is a number that the test moves."""
 
-    def __init__(self, store: MetaStore | None = None, *, incarnation: int = 1, now_ms: int = 1_700_000_000_000, **settings: Any) -> None:
+    def __init__(
+        self, store: MetaStore | None = None, *, uuid: str = "m1", incarnation: int = 1, now_ms: int = 1_700_000_000_000, **settings: Any
+    ) -> None:
         self.store = store or MemoryStore()
         self.now_ms = now_ms
-        self.rooms = Rooms(MetadSettings(**settings), store=self.store, incarnation=incarnation, clock=lambda: self.now_ms)
+        self.rooms = Rooms(MetadSettings(**settings), store=self.store, uuid=uuid, incarnation=incarnation, clock=lambda: self.now_ms)
         self._transport = LocalTransport({**self.rooms.catalog_handlers, **self.rooms.beats_handlers})
 
     def passes(self, seconds: float) -> None:

@@ -94,6 +94,14 @@ def test_a_published_version_comes_with_all_its_totals_to_both_roles(desk: Desk)
         assert {total.part for total in route.versions[0].totals} == {0, 1, 2, 3}
 
 
+def test_every_reply_names_its_cluster() -> None:
+    for uuid in ("m1", "m2"):
+        desk = Desk(uuid=uuid)
+        desk.beat("s1")
+        desk.beat("g1", role=mpb.GRAPHD)
+        assert desk.poll("s1").cluster == desk.poll("g1", role=mpb.GRAPHD).cluster == uuid
+
+
 def test_what_a_caller_does_to_a_reply_changes_nothing_for_others(desk: Desk) -> None:
     desk.load()
     desk.submit()

@@ -337,17 +337,19 @@ class SpaceRoute(_message.Message):
     def __init__(self, space: _Optional[_Union[_common_pb2.Space, _Mapping]] = ..., versions: _Optional[_Iterable[_Union[_common_pb2.Manifest, _Mapping]]] = ...) -> None: ...
 
 class PollReply(_message.Message):
-    __slots__ = ("revision", "spaces", "orders", "storaged", "open_loads", "abandoned_loads")
+    __slots__ = ("revision", "spaces", "orders", "storaged", "open_loads", "abandoned_loads", "cluster")
     REVISION_FIELD_NUMBER: _ClassVar[int]
     SPACES_FIELD_NUMBER: _ClassVar[int]
     ORDERS_FIELD_NUMBER: _ClassVar[int]
     STORAGED_FIELD_NUMBER: _ClassVar[int]
     OPEN_LOADS_FIELD_NUMBER: _ClassVar[int]
     ABANDONED_LOADS_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
     revision: int
     spaces: _containers.RepeatedCompositeFieldContainer[SpaceRoute]
     orders: _containers.RepeatedCompositeFieldContainer[TaskOrder]
     storaged: _containers.RepeatedCompositeFieldContainer[Host]
     open_loads: _containers.RepeatedScalarFieldContainer[int]
     abandoned_loads: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, revision: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[SpaceRoute, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[TaskOrder, _Mapping]]] = ..., storaged: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., abandoned_loads: _Optional[_Iterable[int]] = ...) -> None: ...
+    cluster: str
+    def __init__(self, revision: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[SpaceRoute, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[TaskOrder, _Mapping]]] = ..., storaged: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., abandoned_loads: _Optional[_Iterable[int]] = ..., cluster: _Optional[str] = ...) -> None: ...
