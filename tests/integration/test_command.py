@@ -136,7 +136,19 @@ def test_what_people_read_names_what_was_drawn(asterism: Command) -> None:
     assert "--seed" in done.stderr
 
 
-def test_a_folder_that_is_served_is_not_opened_twice(asterism: Command) -> None:
-    command = [sys.executable, "-m", "asterism.cli", "space", "list", "--path", asterism.told["path"]]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
-    assert done.returncode == ExitCode.CONFLICT, done.stderr
+def test_what_a_served_folder_has_published_is_read_beside_its_server_which_alone_writes(asterism: Command) -> None:
+    def at_folder(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "asterism.cli", *map(str, arguments), "--path", asterism.told["path"]]
+        return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+
+    told = at_folder("sample", "nodes", "shop", "-n", 3, "--type", "item", "--seed", 5)
+    assert (told.returncode, told.stdout.count("item")) == (0, 3)
+    assert "is open in another process; this is what it had published" in " ".join(told.stderr.split())
+    status = at_folder("status", "--json")
+    assert (status.returncode, json.loads(status.stdout)["ready"], status.stderr) == (0, True, "")
+    assert [space["name"] for space in json.loads(at_folder("space", "list", "--json").stdout)] == ["shop"]
+    assert json.loads(at_folder("space", "describe", "shop", "--json").stdout)["current"]["version"] >= 1
+    for writing in (("load", "shop", asterism.source), ("job", "submit", "shop"), ("space", "drop", "shop", "--yes")):
+        refused = at_folder(*writing)
+        assert refused.returncode == ExitCode.CONFLICT, refused.stderr
+        assert "is open in another process" in refused.stderr

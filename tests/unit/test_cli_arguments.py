@@ -145,3 +145,4 @@ def test_the_service_is_ready_when_every_part_has_a_host_online() -> None:
     lacks = missing([host("a", online=True), host("b", online=False)], [space])
     assert "storaged b:9779 is offline" in lacks
     assert "space shop: 1 of 2 parts have no host online" in lacks
+    assert missing([], [space]) == []  # as of a folder that is opened for reading

@@ -52,7 +52,7 @@ def dgl(
     assignment = _assignment(assign)
     from asterism import export
 
-    with session.client() as client, session.output.progress() as tell:
+    with session.client(reading=True) as client, session.output.progress() as tell:
         report = export.dgl(
             client.graph(space),
             out,

@@ -37,7 +37,7 @@ Direction = Annotated[str, typer.Option(metavar="out|in", help="Along the edges,
 
 def _draw(context: typer.Context, space: str, ask: Callable[[Graph], Sample], render: Callable[[Sample, Schema], RenderableType]) -> None:
     session = session_of(context)
-    with session.client() as client:
+    with session.client(reading=True) as client:
         graph = client.graph(space)
         schema = graph.schema
         started = time.perf_counter()

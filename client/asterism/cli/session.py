@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from asterism.cli.output import Output
-from asterism_proto.errors import InvalidRequest
+from asterism_proto.errors import AsterismError, Conflict, InvalidRequest
 
 if TYPE_CHECKING:
     from asterism import Client
@@ -31,18 +31,36 @@ class Session:
     output: Output
 
     @contextmanager
-    def client(self) -> Iterator[Client]:
-        """A client of the address, or of the embedded graph, for as long as the block runs."""
+    def client(self, *, reading: bool = False) -> Iterator[Client]:
+        """A client of the address, or of the embedded graph, for as long as the block runs.
+
+        A command that is only ``reading`` does with what is published where another process has the folder open.
+        """
         import asterism
 
         if self.path is not None:
             if self.address is not None:
                 raise InvalidRequest(f"both --address {self.address} and --path {self.path}; say which of the two")
-            with asterism.open(str(self.path)) as client:
+            with self._opened(self.path, reading) as client:
                 yield client
         else:
             with asterism.connect(self.address or DEFAULT_ADDRESS, timeout_s=self.timeout_s) as client:
                 yield client
+
+    def _opened(self, path: Path, reading: bool) -> Client:
+        import asterism
+
+        try:
+            return asterism.open(path)
+        except Conflict as taken:
+            if not reading:
+                raise
+            try:
+                client = asterism.open(path, mode="r")
+            except AsterismError:
+                raise taken from None  # nothing is published there: what matters is who has the folder
+            self.output.remark(f"note: {path} is open in another process; this is what it had published by now")
+            return client
 
 
 def session_of(context: typer.Context) -> Session:

@@ -72,7 +72,7 @@ def create(
 def list_spaces(context: typer.Context) -> None:
     """List the spaces."""
     session = session_of(context)
-    with session.client() as client:
+    with session.client(reading=True) as client:
         infos = list(client.spaces())
     session.output.result(infos, lambda: spaces_table(infos))
 
@@ -90,7 +90,7 @@ def spaces_table(infos: list[SpaceInfo]) -> RenderableType:
 def describe(context: typer.Context, space: Name) -> None:
     """Show a space's schema, and what its current version holds."""
     session = session_of(context)
-    with session.client() as client:
+    with session.client(reading=True) as client:
         info = client.describe(space)
         versions = list(client.versions(space))
         manifest = client.manifest(space) if info.version else None
