@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import AsterismError, Internal, Stale, Unavailable
 from asterism_proto.methods import STORE, Method
-from daemonkit.calls import Call, Pending, Transport
+from daemonkit.calls import Call, Content, Pending, Transport
 from graphd.route import Space
 
 
@@ -60,6 +61,23 @@ class Hosts:
             transport.close()
 
 
+class _Made:
+    """A call that was made at once; its outcome is told when its turn comes."""
+
+    def __init__(self, make: Callable[[], Content]) -> None:
+        self._reply: Content | None = None
+        self._error: AsterismError | None = None
+        try:
+            self._reply = make()
+        except AsterismError as error:
+            self._error = error
+
+    def result(self) -> Content:
+        if self._reply is None:
+            raise self._error or Internal("a call ended without an outcome")
+        return self._reply
+
+
 class Fanout:
     """Asks the hosts of a space.
 
@@ -80,7 +98,10 @@ class Fanout:
             The first one in the order of the requests, naming the host; any Stale goes before it.
         """
         method = STORE[name]
-        begun = [(space.hosts[host], self._start(method, space.hosts[host], request, call)) for host, request in requests]
+        asked = [(space.hosts[host], request) for host, request in requests]
+        begun = [(uuid, self._start(method, uuid, request, call)) for uuid, request in asked[:-1]]
+        # This thread would only wait for the others: it makes the last call itself.
+        begun += [(uuid, _Made(partial(self._make, method, uuid, request, call))) for uuid, request in asked[-1:]]
         replies: list[Frame] = []
         failed: AsterismError | None = None
         for uuid, pending in begun:
@@ -103,6 +124,9 @@ class Fanout:
             return self._hosts.transport(uuid).start(method, request, call.remaining())
         except AsterismError as error:
             raise self._named(error, uuid) from error
+
+    def _make(self, method: Method, uuid: str, request: Frame, call: Call) -> Content:
+        return self._hosts.transport(uuid).call(method, request, call.remaining())
 
     def _named(self, error: AsterismError, uuid: str) -> AsterismError:
         """The same error, saying whose it is."""
