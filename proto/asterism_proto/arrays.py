@@ -6,12 +6,12 @@ over)::
 
     0x0A varint(len(body))                     the protobuf field `body`
     u32 magic, u32 len(head), u32 arrays, u32 0
-    per array: u8 dtype, u8 wire dtype, u8 ndim, u8 len(name), u32 0, i64 shape[ndim], name padded to 8
+    per array: u8 dtype, u8 wire dtype, u8 ndim, u8 len(name), u32 flags, i64 shape[ndim], name padded to 8
     head, padded so that what follows is 8-aligned
     the data of each array, each padded to 8
 
 `wire dtype` differs from `dtype` when integers were narrowed: int64 ids below 2^32 - 1 travel as uint32, where the
-all-ones pattern is -1. Decoding widens them again.
+all-ones pattern is -1 (flag 1 says that there is one). Decoding widens them again.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ _DTYPES = tuple(np.dtype(name).newbyteorder("<") for name in _NAMES)
 _CODES = {np.dtype(name): code for code, name in enumerate(_NAMES)}
 _I64, _U32 = _CODES[np.dtype("int64")], _CODES[np.dtype("uint32")]
 _NARROW_MIN_SIZE = 1024
+_HAS_NONE = 1
 _PAD = bytes(8)
 
 DTYPES = frozenset(_NAMES)
@@ -103,7 +104,8 @@ def encode(frame: Frame, *, narrow: bool = True, envelope: bool = True) -> bytes
             raise TypeError(f"array {name!r}: frames do not carry {array.dtype}")
         narrowed = _narrow(array) if narrow and code == _I64 else None
         raw_name = name.encode()
-        descriptors.append(_DESCRIPTOR.pack(code, code if narrowed is None else _U32, array.ndim, len(raw_name), 0))
+        flags = 0 if narrowed is None or array.min() >= 0 else _HAS_NONE
+        descriptors.append(_DESCRIPTOR.pack(code, code if narrowed is None else _U32, array.ndim, len(raw_name), flags))
         descriptors.append(struct.pack(f"<{array.ndim}q", *array.shape))
         descriptors.append(raw_name + _PAD[: -len(raw_name) % 8])
         data.append(array if narrowed is None else narrowed)
@@ -157,10 +159,10 @@ def decode(buffer: bytes | memoryview, head_type: type[Head], *, envelope: bool 
     if magic != MAGIC:
         raise InvalidRequest(f"not a frame: magic {magic:#x} instead of {MAGIC:#x}")
     at = start + _FIXED.size
-    described: list[tuple[str, int, int, tuple[int, ...]]] = []
+    described: list[tuple[str, int, int, int, tuple[int, ...]]] = []
     try:
         for _ in range(count):
-            code, wire, ndim, name_length, _ = _DESCRIPTOR.unpack_from(view, at)
+            code, wire, ndim, name_length, flags = _DESCRIPTOR.unpack_from(view, at)
             at += _DESCRIPTOR.size
             shape = struct.unpack_from(f"<{ndim}q", view, at)
             at += 8 * ndim
@@ -168,7 +170,7 @@ def decode(buffer: bytes | memoryview, head_type: type[Head], *, envelope: bool 
             at += name_length + (-name_length) % 8
             if at > end or code >= len(_DTYPES) or min(shape, default=0) < 0 or (wire != code and (wire, code) != (_U32, _I64)):
                 raise InvalidRequest(f"not a frame: the array {name!r} is described wrongly")
-            described.append((name, code, wire, shape))
+            described.append((name, code, wire, flags, shape))
     except (struct.error, UnicodeDecodeError) as error:
         raise InvalidRequest(f"not a frame: its arrays are described wrongly ({error})") from error
     if at + head_length > end:
@@ -181,7 +183,7 @@ def decode(buffer: bytes | memoryview, head_type: type[Head], *, envelope: bool 
     at += head_length
     at += (-at) % 8
     arrays: dict[str, Array] = {}
-    for name, code, wire, shape in described:
+    for name, code, wire, flags, shape in described:
         dtype, size = _DTYPES[wire], 1
         for extent in shape:
             size *= extent  # Python integers: a shape can not overflow its way past the next check
@@ -190,7 +192,8 @@ def decode(buffer: bytes | memoryview, head_type: type[Head], *, envelope: bool 
         array = np.frombuffer(view, dtype, size, at if size else 0).reshape(shape)
         if wire != code:
             array = array.astype(np.int64)
-            array[array == 0xFFFFFFFF] = -1
+            if flags & _HAS_NONE:
+                array[array == 0xFFFFFFFF] = -1
         arrays[name] = array
         at += size * dtype.itemsize + (-size * dtype.itemsize) % 8
     return Frame(head, arrays)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -42,8 +43,20 @@ def merged(count: int, answers: Sequence[tuple[Ids | None, Arrays]]) -> dict[str
         for name, array in arrays.items():
             if name not in out:
                 out[name] = np.zeros((count, *array.shape[1:]), array.dtype)
-            out[name][slice(None) if rows is None else rows] = array
+            if rows is None:
+                out[name][:] = array
+            else:
+                put_rows(out[name], rows, array)
     return out
+
+
+def put_rows(out: NDArray[Any], rows: Ids, values: NDArray[Any]) -> None:
+    """``out[rows] = values``, each row copied as one piece of memory, whatever it is made of."""
+    width = out.dtype.itemsize * math.prod(out.shape[1:])
+    if width == 0:
+        return
+    piece = np.dtype((np.void, width))
+    out.reshape(len(out), -1).view(piece)[rows, 0] = np.ascontiguousarray(values).reshape(len(values), -1).view(piece)[:, 0]
 
 
 def merged_ragged(count: int, answers: Sequence[tuple[Ids | None, Ids, Arrays]]) -> tuple[Ids, dict[str, NDArray[Any]]]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import Whole, inlined, kernel, prefetch
+from graphkit.jit import kernel, prefetch
 from graphkit.rng import below, unit, word
 
 BLOCK = 128
@@ -53,15 +53,6 @@ def choose_types(keys: NDArray[np.uint64], measures: NDArray[np.float64], count:
                         chosen = t
                         break
             which[i * count + k] = chosen
-
-
-@inlined
-def _ask_for_row(rows: NDArray[np.int64], i: Whole, indptr: NDArray[np.int64], sums: NDArray[np.float64]) -> None:
-    """Prefetch where row ``rows[i]`` begins, and its sum."""
-    if i < rows.shape[0] and rows[i] >= 0:
-        prefetch(indptr, rows[i])
-        if sums.shape[0] > 0:
-            prefetch(sums, rows[i])
 
 
 @kernel
@@ -110,7 +101,8 @@ def draw_slots(
     Three blocks are under way: one is hashed while the table rows of the one before it and the neighbors of the one before
     that come from memory.
     """
-    total = rows.shape[0] * count
+    m = rows.shape[0]
+    total = m * count
     columns = np.empty((3, BLOCK), np.int64)
     bases = np.empty((3, BLOCK), np.int64)
     coins = np.empty((3, BLOCK), np.uint64)
@@ -119,8 +111,6 @@ def draw_slots(
     filled = np.zeros(3, np.int64)
     tabled = hot.shape[0] > 0
     weighted = sums.shape[0] > 0
-    for i in range(NODES_AHEAD):
-        _ask_for_row(rows, i, indptr, sums)
     node = np.int64(-1)
     k = count
     key = np.uint64(0)
@@ -136,7 +126,11 @@ def draw_slots(
             if k == count:
                 k = np.int64(0)
                 node += 1
-                _ask_for_row(rows, node + NODES_AHEAD, indptr, sums)
+                ahead = node + NODES_AHEAD
+                if ahead < m and rows[ahead] >= 0:
+                    prefetch(indptr, rows[ahead])
+                    if weighted:
+                        prefetch(sums, rows[ahead])
                 key = keys[node]
                 row = rows[node]
                 place = at[node] * count
