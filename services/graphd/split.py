@@ -52,11 +52,11 @@ def merged(count: int, answers: Sequence[tuple[Ids | None, Arrays]]) -> dict[str
 
 def put_rows(out: NDArray[Any], rows: Ids, values: NDArray[Any]) -> None:
     """``out[rows] = values``, each row copied as one piece of memory, whatever it is made of."""
-    width = out.dtype.itemsize * math.prod(out.shape[1:])
-    if width == 0:
+    across = math.prod(out.shape[1:])
+    if across == 0 or len(rows) == 0:
         return
-    piece = np.dtype((np.void, width))
-    out.reshape(len(out), -1).view(piece)[rows, 0] = np.ascontiguousarray(values).reshape(len(values), -1).view(piece)[:, 0]
+    piece = np.dtype((np.void, out.dtype.itemsize * across))
+    out.reshape(len(out), across).view(piece)[rows, 0] = np.ascontiguousarray(values).reshape(len(rows), across).view(piece)[:, 0]
 
 
 def merged_ragged(count: int, answers: Sequence[tuple[Ids | None, Ids, Arrays]]) -> tuple[Ids, dict[str, NDArray[Any]]]:
