@@ -1,0 +1,97 @@
+"""Frames come back as they went, and bytes that are none are refused in words."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from asterism_proto import arrays
+from asterism_proto.arrays import DTYPES, Frame
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.v1.common_pb2 import Frame as Envelope
+from asterism_proto.v1.graphd_pb2 import SampleNodesRequest
+
+COLUMNS = st.sampled_from(sorted(DTYPES)).flatmap(lambda name: hnp.arrays(name, hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=5)))
+FRAMES = st.builds(
+    Frame,
+    st.builds(SampleNodesRequest, space=st.text(max_size=20), seed=st.integers(0, 2**64 - 1), types=st.lists(st.integers(0, 9), max_size=4)),
+    st.dictionaries(st.text("abc.:_", min_size=1, max_size=12), COLUMNS, max_size=4),
+)
+
+
+def same(found: Frame, sent: Frame) -> bool:
+    return (
+        found.head == sent.head
+        and list(found.arrays) == list(sent.arrays)
+        and all(
+            found.arrays[name].dtype == array.dtype and found.arrays[name].shape == array.shape and found.arrays[name].tobytes() == array.tobytes()
+            for name, array in sent.arrays.items()
+        )
+    )
+
+
+@given(frame=FRAMES, envelope=st.booleans())
+def test_a_frame_comes_back_bit_for_bit(frame: Frame, envelope: bool) -> None:
+    encoded = arrays.encode(frame, envelope=envelope)
+    found = arrays.decode(encoded, SampleNodesRequest, envelope=envelope)
+    assert same(found, frame)
+    # Kernels are compiled for aligned arrays only; sections are aligned to the buffer that they came in.
+    offsets = [
+        array.__array_interface__["data"][0] - np.frombuffer(encoded, np.uint8).__array_interface__["data"][0]
+        for array in found.arrays.values()
+        if array.size
+    ]
+    assert all(offset % 8 == 0 for offset in offsets)
+
+
+@given(frame=FRAMES)
+def test_a_frame_is_a_protobuf_message_of_one_field(frame: Frame) -> None:
+    encoded = arrays.encode(frame)
+    message = Envelope.FromString(encoded)
+    assert message.body
+    assert message.SerializeToString() == encoded
+
+
+@pytest.mark.parametrize("lowest", [0, -1, -2])
+@pytest.mark.parametrize("highest", [7, 2**32 - 2, 2**32 - 1, 2**40])
+def test_ids_are_narrowed_only_where_that_loses_nothing(lowest: int, highest: int) -> None:
+    ids = np.arange(5000, dtype=np.int64)
+    ids[17], ids[4999] = lowest, highest
+    frame = Frame(SampleNodesRequest(), {"ids": ids})
+    encoded = arrays.encode(frame)
+    assert (len(encoded) < ids.nbytes) == (lowest >= -1 and highest < 2**32 - 1)
+    assert same(arrays.decode(encoded, SampleNodesRequest), frame)
+    assert len(arrays.encode(frame, narrow=False)) > ids.nbytes
+
+
+@given(frame=FRAMES, data=st.data())
+def test_damaged_bytes_are_a_frame_or_an_invalid_request_never_anything_else(frame: Frame, data: st.DataObject) -> None:
+    encoded = bytearray(arrays.encode(frame))
+    at = data.draw(st.integers(0, len(encoded) - 1))
+    encoded[at] ^= data.draw(st.integers(1, 255))
+    cut = data.draw(st.integers(0, len(encoded)))
+    for damaged in (bytes(encoded), bytes(encoded[:cut])):
+        with contextlib.suppress(InvalidRequest):
+            found = arrays.decode(damaged, SampleNodesRequest)
+            assert sum(array.nbytes for array in found.arrays.values()) <= 2 * len(damaged)
+
+
+@given(data=st.binary(max_size=200))
+def test_bytes_that_never_were_a_frame_are_refused(data: bytes) -> None:
+    with pytest.raises(InvalidRequest, match="not a frame"):
+        arrays.decode(data, SampleNodesRequest)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "ndim", "said"), [("b", "int64", 1, "missing"), ("a", "int32", 1, "int64"), ("a", "int64", 2, "2 dimension")]
+)
+def test_a_section_that_is_not_as_it_should_be_is_named(name: str, dtype: str, ndim: int, said: str) -> None:
+    sections: dict[str, NDArray[np.int64]] = {"a": np.zeros(3, np.int64)}
+    with pytest.raises(InvalidRequest, match=said):
+        Frame(SampleNodesRequest(), sections).array(name, dtype, ndim)
