@@ -68,6 +68,7 @@ def rows(writing: Writing, kind: int, type_id: int, base: int, arrays: Mapping[s
 
 def nodes(writing: Writing, type_id: int, sections: Sections) -> None:
     """Nodes, with weights and features, at the parts of their ids."""
+    _check_one_type(writing, type_id, sections["ids"])
     parts = writing.ids_part(sections["ids"])
     _send(writing, [Blocks(kind=store.NODES, type_id=type_id, parts=parts, sections=sections)])
 
@@ -126,6 +127,18 @@ def exists(writing: Writing, type_id: int, ids: Ids) -> NDArray[np.uint8]:
     return split.merged(len(ids), answers).get("exists", np.zeros(len(ids), np.uint8))
 
 
+def _check_one_type(writing: Writing, type_id: int, ids: Ids) -> None:
+    """InvalidRequest where an id is a node of another type already, in a space whose ids are global."""
+    schema = writing.space.schema
+    others = range(len(schema.node_types)) if schema.ids == "global" else ()
+    for other in others:
+        taken = exists(writing, other, ids) if other != type_id else np.zeros(0, np.uint8)
+        if taken.any():
+            at = int(np.argmax(taken))
+            name = schema.node_types[other].name
+            raise InvalidRequest(f"ids[{at}] = {ids[at]}: a node of type {name!r} has this id, and ids are global here; delete it first")
+
+
 def _check_ends(writing: Writing, edge_type: EdgeType, sections: Sections) -> None:
     """InvalidRequest where an end is no node: such an edge would be kept at one of its ends only."""
     for name, end in (("src", edge_type.src_type), ("dst", edge_type.dst_type)):
@@ -147,6 +160,7 @@ def _missing_ends(writing: Writing, edge_type: EdgeType, sections: Sections) -> 
         unique = np.unique(np.concatenate(ids))
         new = unique[exists(writing, type_id, unique) == 0]
         if new.size:
+            _check_one_type(writing, type_id, new)
             yield Blocks(kind=store.NODES, type_id=type_id, parts=writing.ids_part(new), sections={"ids": new})
 
 

@@ -90,12 +90,14 @@ def find(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDArr
     ids : int64[n]
         Any; negative ones are never found.
     index_ids, index_rows : int64[2^k], uint32[2^k]
-        From `build_index`, or of an image.
+        From `build_index`, or of an image; empty where there are no ids at all.
 
     Returns
     -------
     int64[n]
     """
+    if index_ids.size == 0:
+        return np.full(ids.size, -1, np.int64)
     rows = np.empty(ids.size, np.int64)
     _find(settled(ids), settled(index_ids), settled(index_rows), shift_of(index_ids), rows)
     return rows

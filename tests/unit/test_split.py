@@ -78,3 +78,8 @@ def test_an_id_stands_at_or_after_the_slot_that_its_hash_names() -> None:
         between = index_ids[np.arange(home, home + (slot - home) % 256) % 256]
         assert (between >= 0).all()
         assert ids[index_rows[slot]] == index_ids[slot]
+
+
+def test_in_no_index_nothing_is_found() -> None:
+    none = index.find(np.array([0, 7, -1]), np.zeros(0, np.int64), np.zeros(0, np.uint32))
+    assert none.tolist() == [-1, -1, -1]
