@@ -1,0 +1,141 @@
+"""Builds on real processes that are killed, stopped and left alone by metad: each ends, and what it publishes is whole."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import psutil
+import pytest
+from tests.kit.cluster import LocalCluster
+
+from asterism import Client, Graph
+from asterism.catalog import Job
+from asterism.formats.rmat import rmat
+
+NODES, EDGES = 200_000, 1_500_000
+WAIT_S = 120.0
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(storageds=2) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(cluster: LocalCluster) -> Iterator[Client]:
+    with cluster.client() as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def graph(client: Client) -> Graph:
+    client.create_space("big", {"parts": 4, "direction": "both", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}})
+    rng = np.random.default_rng(3)
+    load = client.begin_load("big", source="generated")
+    load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES))
+    src, dst = rmat(3, 0, 0, EDGES, sources=NODES, targets=NODES)
+    load.write_edges(1, "to", src, dst, weights=rng.random(EDGES), ends_known=True)
+    load.commit()
+    return client.graph("big")
+
+
+def touched(graph: Graph) -> Graph:
+    """The graph with one more write, so that the next job is another one."""
+    graph.upsert_nodes([0], "n", weights=[float(np.random.default_rng().random())])
+    return graph
+
+
+def children(cluster: LocalCluster, name: str) -> list[psutil.Process]:
+    """The builds of a storaged."""
+    return [child for child in psutil.Process(cluster.daemons[name].pid).children() if "storaged.build" in child.cmdline()]
+
+
+def until(client: Client, job_id: int, holds: Callable[[Job], bool]) -> Job:
+    """The job, once it is as wanted."""
+    end = time.monotonic() + WAIT_S
+    while not holds(job := client.job(job_id)):
+        assert time.monotonic() < end, job
+        time.sleep(0.02)
+    return job
+
+
+def under_way(client: Client, cluster: LocalCluster, job_id: int, name: str) -> psutil.Process:
+    """The child that builds for a job, once it has got somewhere."""
+    end = time.monotonic() + WAIT_S
+    while time.monotonic() < end:
+        host = {h.address: h.uuid for h in client.hosts()}[cluster.daemons[name].address]
+        task = next(task for task in client.job(job_id).tasks if task.host == host)
+        found = children(cluster, name)
+        if task.rows_done > 0 and found:
+            return found[0]
+        time.sleep(0.02)
+    raise AssertionError(f"no build of job {job_id} at {name}")
+
+
+def assert_whole(client: Client, graph: Graph, job: Job) -> None:
+    """Check that a job published a version that holds everything, and draws from it."""
+    assert job.state == "FINISHED", job
+    manifest = client.manifest("big")
+    assert manifest.version == job.version
+    assert (manifest.count("NODE", 0), manifest.count("EDGE", 0)) == (NODES, EDGES)
+    assert max(share.audit_tv for share in manifest.totals) <= 1e-9
+    assert graph.sample_edges(100, "to", seed=1).version == job.version
+
+
+def test_a_build_whose_process_is_killed_is_tried_again(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+    job = graph.build(wait=False)
+    under_way(client, cluster, job.job_id, "storaged-0").send_signal(signal.SIGKILL)
+    done = client.wait(job.job_id, timeout_s=WAIT_S)
+    assert_whole(client, graph, done)
+    (retried,) = [task for task in done.tasks if task.attempt > 1]
+    assert "-9" in retried.causes[0]
+
+
+def test_a_stopped_build_is_gone_within_a_second_and_a_recovered_one_ends(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+    job = touched(graph).build(wait=False)
+    child = under_way(client, cluster, job.job_id, "storaged-1")
+    version = client.describe("big").version
+    begun = time.monotonic()
+    client.stop_job(job.job_id)
+    stopped = until(client, job.job_id, lambda j: j.state == "STOPPED")
+    assert time.monotonic() - begun < 1.5
+    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+    assert stopped.version == 0
+    assert client.describe("big").version == version
+    client.recover_job(job.job_id)
+    assert_whole(client, graph, client.wait(job.job_id, timeout_s=WAIT_S))
+
+
+def test_a_storaged_that_dies_in_a_build_finishes_it_when_it_is_back(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+    job = touched(graph).build(wait=False)
+    child = under_way(client, cluster, job.job_id, "storaged-0")
+    cluster.kill("storaged-0")
+    child.wait(timeout=10)  # it goes with its parent: nothing builds that nobody watches
+    cluster.restart("storaged-0")
+    assert_whole(client, graph, client.wait(job.job_id, timeout_s=WAIT_S))
+
+
+def test_a_metad_that_dies_in_a_build_takes_its_result_when_it_is_back(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+    job = touched(graph).build(wait=False)
+    under_way(client, cluster, job.job_id, "storaged-0")
+    cluster.kill("metad")
+    assert len(graph.sample_nodes(100, "n").nodes) == 100  # what is published is served meanwhile
+    time.sleep(1.0)
+    cluster.restart("metad")
+    done = client.wait(job.job_id, timeout_s=WAIT_S)
+    assert_whole(client, graph, done)
+
+
+def test_a_space_dropped_in_mid_build_leaves_no_child_and_no_byte(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+    job = touched(graph).build(wait=False)
+    child = under_way(client, cluster, job.job_id, "storaged-0")
+    client.drop_space("big")
+    child.wait(timeout=10)
+    end = time.monotonic() + 20
+    while time.monotonic() < end and any(list(cluster.folder.glob("storaged-*/spaces/*"))):
+        time.sleep(0.1)
+    assert list(cluster.folder.glob("storaged-*/spaces/*")) == []
