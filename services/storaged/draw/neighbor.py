@@ -190,10 +190,8 @@ def _draw_with_replacement(
     slots = np.full(0 if answer.only_ids else group.rows.size * law.count, -1, np.int64)
     keys, which = _keys(law.slot_key, positions), settled(which)
     for mine, near in enumerate(adjacencies):
-        sums, hot, cold = (_F64, _U64, _U32) if law.uniform else (near.sums, near.hot, near.cold)
-        kernel.draw_slots(
-            keys, group.rows, group.at, np.int64(law.count), which, np.int32(mine), near.indptr, sums, hot, cold, near.nbr, answer.ids, slots
-        )
+        hot, cold = (_U64, _U32) if law.uniform else (near.hot, near.cold)
+        kernel.draw_slots(keys, group.rows, group.at, np.int64(law.count), which, np.int32(mine), near.indptr, hot, cold, near.nbr, answer.ids, slots)
     return slots
 
 

@@ -64,7 +64,6 @@ def draw_slots(
     which: NDArray[np.int32],
     mine: np.int32,
     indptr: NDArray[np.int64],
-    sums: NDArray[np.float64],
     hot: NDArray[np.uint64],
     cold: NDArray[np.uint32],
     nbr: NDArray[np.int64],
@@ -86,10 +85,8 @@ def draw_slots(
         Draw only where this is ``mine``; empty: draw all.
     mine : int32
     indptr : int64[rows + 1]
-    sums : float64[rows]
-        A row of sum 0 has no neighbors; empty: every edge may be drawn.
     hot, cold : uint64[slots], uint32[slots]
-        Per-row tables; empty: every column is certain.
+        Per-row tables; empty: every column is certain. A row of sum 0 has no neighbors.
     nbr : int64[slots]
     out : int64[n * count], out
         ``out[at[i] * count + k]``; what has no neighbor, or is not drawn here, is left as it is.
@@ -110,7 +107,6 @@ def draw_slots(
     flats = np.empty((3, BLOCK), np.int64)
     filled = np.zeros(3, np.int64)
     tabled = hot.shape[0] > 0
-    weighted = sums.shape[0] > 0
     node = np.int64(-1)
     k = count
     key = np.uint64(0)
@@ -129,13 +125,11 @@ def draw_slots(
                 ahead = node + NODES_AHEAD
                 if ahead < m and rows[ahead] >= 0:
                     prefetch(indptr, rows[ahead])
-                    if weighted:
-                        prefetch(sums, rows[ahead])
                 key = keys[node]
                 row = rows[node]
                 place = at[node] * count
                 degree = np.uint64(0)
-                if row >= 0 and (not weighted or sums[row] > 0.0):
+                if row >= 0:
                     start = indptr[row]
                     degree = np.uint64(indptr[row + 1] - start)
             if degree > np.uint64(0) and (which.shape[0] == 0 or which[flat] == mine):
@@ -167,12 +161,16 @@ def draw_slots(
                 accepted = led ^ ((slot ^ led) & kept)
                 if high == threshold and (coins[turn, b] & _LOW) < np.uint64(cold[slot]):
                     accepted = slot
+                # Only columns of a row of sum 0 are never kept and lead to themselves: no need to read its sum.
+                if threshold == 0 and led == slot and cold[slot] == 0:
+                    accepted = np.int64(-1)
                 columns[turn, b] = accepted
                 prefetch(nbr, accepted)
         turn = (turn + 2) % 3  # and the one before that
         for b in range(filled[turn]):
-            out[places[turn, b]] = nbr[columns[turn, b]]
-            if slots.shape[0] > 0:
+            if columns[turn, b] >= 0:
+                out[places[turn, b]] = nbr[columns[turn, b]]
+            if slots.shape[0] > 0 and columns[turn, b] >= 0:
                 slots[flats[turn, b]] = columns[turn, b]
         filled[turn] = 0
 

@@ -118,7 +118,7 @@ class Adjacency:
     """float64[rows], each row's Neumaier sum of weights; empty when the type is unweighted (then it is the degree)."""
     hot: U64 = field(default_factory=lambda: EMPTY_U64)
     """uint64[slots], per-row alias tables (aliases count from the row's first slot); empty when unweighted or all
-    weights of the array are equal and positive. Zero weights have T = 0 and a positive alias."""
+    weights of the array are equal and positive. Zero weights have T = 0 and a positive alias; in a row of sum 0, themselves."""
     cold: U32 = field(default_factory=lambda: EMPTY_U32)
     """uint32[slots], or empty with ``hot``."""
 

@@ -68,8 +68,8 @@ def rows_come_from_64_bits(scale: float) -> None:
     def neighbor_of(wanted: int, n: int) -> int:
         out, keys, one = np.empty(1, np.int64), settled(np.array([key_with_word(wanted)], np.uint64)), settled(np.zeros(1, np.int64))
         indptr, which = settled(np.array([0, n], np.int64)), settled(np.zeros(0, np.int32))
-        sums, nbr = settled(np.zeros(0, np.float64)), settled(np.arange(n))
-        neighbors.draw_slots(keys, one, one, np.int64(1), which, np.int32(0), indptr, sums, empty64, empty32, nbr, out, np.empty(0, np.int64))
+        nbr = settled(np.arange(n))
+        neighbors.draw_slots(keys, one, one, np.int64(1), which, np.int32(0), indptr, empty64, empty32, nbr, out, np.empty(0, np.int64))
         return int(out[0])
 
     for n in (3, 10, 1_000_003, 200_000_033, 2**32 - 1):
