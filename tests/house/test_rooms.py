@@ -46,18 +46,19 @@ def test_no_module_is_longer_than_one_reads(root: Path) -> None:
     assert long == {}
 
 
-def lines_of_code(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Its lines without the docstring, which tells kernels' shapes and dtypes at length."""
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef, *, kernel: bool) -> int:
+    """Its lines; a kernel's without the docstring, which gives shape and dtype of every array. It is one loop: cut up, it is slower."""
     first = function.body[0]
-    told = (first.end_lineno or 0) - first.lineno + 1 if ast.get_docstring(function) is not None else 0
+    told = (first.end_lineno or 0) - first.lineno + 1 if kernel and ast.get_docstring(function) is not None else 0
     return (function.end_lineno or 0) - function.lineno - told
 
 
 def test_no_function_is_longer_than_a_screen_or_two(root: Path) -> None:
     long = {}
     for path in modules(root):
+        kernel = path.parent.name == "kernel"
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (lines := lines_of_code(node)) > LONGEST_FUNCTION:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (lines := length(node, kernel=kernel)) > LONGEST_FUNCTION:
                 long[f"{path.relative_to(root)}:{node.name}"] = lines
     assert long == {}
 

@@ -95,14 +95,14 @@ def test_a_build_whose_process_is_killed_is_tried_again(cluster: LocalCluster, c
     assert "-9" in retried.causes[0]
 
 
-def test_a_stopped_build_is_gone_at_once_and_a_recovered_one_ends(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+def test_a_stopped_build_is_gone_within_a_second_and_a_recovered_one_ends(cluster: LocalCluster, client: Client, graph: Graph) -> None:
     job = touched(graph).build(wait=False)
     child = under_way(client, cluster, job.job_id, "storaged-1")
     version = client.describe("big").version
     begun = time.monotonic()
     client.stop_job(job.job_id)
     stopped = until(client, job.job_id, lambda j: j.state == "STOPPED")
-    assert time.monotonic() - begun < 5  # seen: 0.04 s; a build of this graph takes longer
+    assert time.monotonic() - begun < 1
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
     assert stopped.version == 0
     assert client.describe("big").version == version

@@ -119,7 +119,7 @@ def test_revisions_grow_over_restarts(lives: Lives) -> None:
     desk = lives.begin()
     begun = time.monotonic()
     assert desk.poll("s1", known=known, wait_s=10).revision > known
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 1
     desk.store.close()
 
 

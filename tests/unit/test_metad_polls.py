@@ -112,18 +112,15 @@ def test_what_a_caller_does_to_a_reply_changes_nothing_for_others(desk: Desk) ->
 
 
 def test_a_submit_wakes_the_poll_of_every_storaged_that_has_work_within_50_ms(desk: Desk) -> None:
-    took = []
-    for _ in range(5):  # the fastest counts: a busy host may hold any one of them up
-        desk.load()
-        with ThreadPoolExecutor(2) as pool:
-            waiting = [parked(desk, pool, uuid) for uuid in ("s1", "s2")]
-            begun = time.monotonic()
-            desk.submit()
-            replies = [future.result(5) for future in waiting]
-            took.append(time.monotonic() - begun)
-        assert all(len(reply.orders) == 1 for reply in replies)
-        desk.build("s1", "s2")
-    assert min(took) < 0.05
+    desk.load()
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [parked(desk, pool, uuid) for uuid in ("s1", "s2")]
+        begun = time.monotonic()
+        desk.submit()
+        replies = [future.result(5) for future in waiting]
+        took = time.monotonic() - begun
+    assert all(len(reply.orders) == 1 for reply in replies)
+    assert took < 0.05
 
 
 def test_a_publication_and_a_move_of_a_storaged_wake_a_graphd(desk: Desk) -> None:
@@ -159,13 +156,13 @@ def test_a_poll_answers_after_its_wait_and_within_its_callers_time(desk: Desk) -
     handler = desk.rooms.beats_handlers[BEATS["poll"].path]
     request = mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1, known_revision=known, wait_s=30.0)
     assert handler(request, Call.within(0.3)).revision == known  # type: ignore[union-attr]
-    assert 0.1 < time.monotonic() - begun < 10.0
+    assert 0.1 < time.monotonic() - begun < 1.0
 
 
 def test_a_poll_that_knows_the_future_of_another_store_is_answered_at_once(desk: Desk) -> None:
     begun = time.monotonic()
     assert desk.poll("s1", known=1 << 60, wait_s=10.0).revision < 1 << 60
-    assert time.monotonic() - begun < 5.0
+    assert time.monotonic() - begun < 1.0
 
 
 def test_a_parked_poll_goes_when_its_caller_hangs_up_or_metad_stops() -> None:

@@ -147,10 +147,7 @@ def load(
     check_fits(opened.schema, client.describe(space).schema)
     under_way = _begun(client, space, opened, resume_key(opened, on_bad_rows, again=again), resume=resume, again=again)
     if under_way.commit_number:
-        seconds = time.monotonic() - began
-        return LoadReport(
-            nodes=0, edges=0, rejected=0, rejects=None, load_id=under_way.load_id, commit=under_way.commit_number, seconds=seconds, already=True
-        )
+        return _nothing_to_do(under_way, time.monotonic() - began)
     bad = Rejects(Path(rejects or f"{space}.rejects.csv") if on_bad_rows == "skip" else None)
     writer = _Writer(under_way, opened, bad, progress or (lambda _: None))
     commit = _written(writer, under_way, bad, source)
@@ -163,6 +160,11 @@ def load(
         commit=commit,
         seconds=time.monotonic() - began,
     )
+
+
+def _nothing_to_do(load: Load, seconds: float) -> LoadReport:
+    """The report of a load whose files are in the space already."""
+    return LoadReport(nodes=0, edges=0, rejected=0, rejects=None, load_id=load.load_id, commit=load.commit_number, seconds=seconds, already=True)
 
 
 def _begun(client: Client, space: str, source: Source, key: str, *, resume: bool, again: bool) -> Load:
