@@ -140,7 +140,7 @@ def test_a_caller_whose_time_is_up_gets_deadline_and_the_handler_sees_it_too() -
         with pytest.raises(Deadline):
             ask(transport, 0.0)
         time.sleep(0.3)
-    assert 0 < left[0] <= 0.2
+    assert 0 < left[0] <= 0.25  # gRPC rounds deadlines up: 0.2003 was seen
     assert left[1:] == [0.0]
 
 
