@@ -237,8 +237,78 @@ class Manifest(_message.Message):
     digest: str
     def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ..., cut: _Optional[int] = ..., job_id: _Optional[int] = ..., created_ms: _Optional[int] = ..., totals: _Optional[_Iterable[_Union[Total, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PartImage, _Mapping]]] = ..., digest: _Optional[str] = ...) -> None: ...
 
+class TypeAudit(_message.Message):
+    __slots__ = ("element", "type_id", "count", "positive", "weight", "table_tv", "table_rel", "alias_rows", "row_tv", "row_rel", "underflow")
+    ELEMENT_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    POSITIVE_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    TABLE_TV_FIELD_NUMBER: _ClassVar[int]
+    TABLE_REL_FIELD_NUMBER: _ClassVar[int]
+    ALIAS_ROWS_FIELD_NUMBER: _ClassVar[int]
+    ROW_TV_FIELD_NUMBER: _ClassVar[int]
+    ROW_REL_FIELD_NUMBER: _ClassVar[int]
+    UNDERFLOW_FIELD_NUMBER: _ClassVar[int]
+    element: Element
+    type_id: int
+    count: int
+    positive: int
+    weight: float
+    table_tv: float
+    table_rel: float
+    alias_rows: int
+    row_tv: float
+    row_rel: float
+    underflow: int
+    def __init__(self, element: _Optional[_Union[Element, str]] = ..., type_id: _Optional[int] = ..., count: _Optional[int] = ..., positive: _Optional[int] = ..., weight: _Optional[float] = ..., table_tv: _Optional[float] = ..., table_rel: _Optional[float] = ..., alias_rows: _Optional[int] = ..., row_tv: _Optional[float] = ..., row_rel: _Optional[float] = ..., underflow: _Optional[int] = ...) -> None: ...
+
+class ExportedFile(_message.Message):
+    __slots__ = ("path", "part", "element", "type_id", "weight_name", "format", "rows", "bytes", "sha256")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    ELEMENT_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_NAME_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    part: int
+    element: Element
+    type_id: int
+    weight_name: str
+    format: str
+    rows: int
+    bytes: int
+    sha256: str
+    def __init__(self, path: _Optional[str] = ..., part: _Optional[int] = ..., element: _Optional[_Union[Element, str]] = ..., type_id: _Optional[int] = ..., weight_name: _Optional[str] = ..., format: _Optional[str] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., sha256: _Optional[str] = ...) -> None: ...
+
+class TaskResult(_message.Message):
+    __slots__ = ("audit", "folder", "files", "bytes_before", "bytes_after", "totals", "images", "files_read", "bytes_read")
+    AUDIT_FIELD_NUMBER: _ClassVar[int]
+    FOLDER_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    BYTES_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    BYTES_AFTER_FIELD_NUMBER: _ClassVar[int]
+    TOTALS_FIELD_NUMBER: _ClassVar[int]
+    IMAGES_FIELD_NUMBER: _ClassVar[int]
+    FILES_READ_FIELD_NUMBER: _ClassVar[int]
+    BYTES_READ_FIELD_NUMBER: _ClassVar[int]
+    audit: _containers.RepeatedCompositeFieldContainer[TypeAudit]
+    folder: str
+    files: _containers.RepeatedCompositeFieldContainer[ExportedFile]
+    bytes_before: int
+    bytes_after: int
+    totals: _containers.RepeatedCompositeFieldContainer[Total]
+    images: _containers.RepeatedCompositeFieldContainer[PartImage]
+    files_read: int
+    bytes_read: int
+    def __init__(self, audit: _Optional[_Iterable[_Union[TypeAudit, _Mapping]]] = ..., folder: _Optional[str] = ..., files: _Optional[_Iterable[_Union[ExportedFile, _Mapping]]] = ..., bytes_before: _Optional[int] = ..., bytes_after: _Optional[int] = ..., totals: _Optional[_Iterable[_Union[Total, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PartImage, _Mapping]]] = ..., files_read: _Optional[int] = ..., bytes_read: _Optional[int] = ...) -> None: ...
+
 class Task(_message.Message):
-    __slots__ = ("task_id", "job_id", "host", "attempt", "state", "phase", "rows_done", "rows_total", "causes", "started_ms", "finished_ms")
+    __slots__ = ("task_id", "job_id", "host", "attempt", "state", "phase", "rows_done", "rows_total", "causes", "started_ms", "finished_ms", "parts", "rows_per_s", "eta_s", "retry_at_ms", "result")
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
@@ -250,6 +320,11 @@ class Task(_message.Message):
     CAUSES_FIELD_NUMBER: _ClassVar[int]
     STARTED_MS_FIELD_NUMBER: _ClassVar[int]
     FINISHED_MS_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    ROWS_PER_S_FIELD_NUMBER: _ClassVar[int]
+    ETA_S_FIELD_NUMBER: _ClassVar[int]
+    RETRY_AT_MS_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
     task_id: int
     job_id: int
     host: str
@@ -261,10 +336,22 @@ class Task(_message.Message):
     causes: _containers.RepeatedScalarFieldContainer[str]
     started_ms: int
     finished_ms: int
-    def __init__(self, task_id: _Optional[int] = ..., job_id: _Optional[int] = ..., host: _Optional[str] = ..., attempt: _Optional[int] = ..., state: _Optional[_Union[JobState, str]] = ..., phase: _Optional[str] = ..., rows_done: _Optional[int] = ..., rows_total: _Optional[int] = ..., causes: _Optional[_Iterable[str]] = ..., started_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ...) -> None: ...
+    parts: _containers.RepeatedScalarFieldContainer[int]
+    rows_per_s: float
+    eta_s: float
+    retry_at_ms: int
+    result: TaskResult
+    def __init__(self, task_id: _Optional[int] = ..., job_id: _Optional[int] = ..., host: _Optional[str] = ..., attempt: _Optional[int] = ..., state: _Optional[_Union[JobState, str]] = ..., phase: _Optional[str] = ..., rows_done: _Optional[int] = ..., rows_total: _Optional[int] = ..., causes: _Optional[_Iterable[str]] = ..., started_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., rows_per_s: _Optional[float] = ..., eta_s: _Optional[float] = ..., retry_at_ms: _Optional[int] = ..., result: _Optional[_Union[TaskResult, _Mapping]] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("job_id", "space_id", "space", "kind", "state", "cut", "version", "submitted_ms", "started_ms", "finished_ms", "cause", "tasks")
+    __slots__ = ("job_id", "space_id", "space", "kind", "state", "cut", "version", "submitted_ms", "started_ms", "finished_ms", "cause", "tasks", "options", "target_version", "rows_done", "rows_total", "rows_per_s", "eta_s", "ending")
+    class OptionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_FIELD_NUMBER: _ClassVar[int]
@@ -277,6 +364,13 @@ class Job(_message.Message):
     FINISHED_MS_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    TARGET_VERSION_FIELD_NUMBER: _ClassVar[int]
+    ROWS_DONE_FIELD_NUMBER: _ClassVar[int]
+    ROWS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    ROWS_PER_S_FIELD_NUMBER: _ClassVar[int]
+    ETA_S_FIELD_NUMBER: _ClassVar[int]
+    ENDING_FIELD_NUMBER: _ClassVar[int]
     job_id: int
     space_id: int
     space: str
@@ -289,4 +383,11 @@ class Job(_message.Message):
     finished_ms: int
     cause: str
     tasks: _containers.RepeatedCompositeFieldContainer[Task]
-    def __init__(self, job_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., cut: _Optional[int] = ..., version: _Optional[int] = ..., submitted_ms: _Optional[int] = ..., started_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ..., cause: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ...) -> None: ...
+    options: _containers.ScalarMap[str, str]
+    target_version: int
+    rows_done: int
+    rows_total: int
+    rows_per_s: float
+    eta_s: float
+    ending: JobState
+    def __init__(self, job_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., cut: _Optional[int] = ..., version: _Optional[int] = ..., submitted_ms: _Optional[int] = ..., started_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ..., cause: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., options: _Optional[_Mapping[str, str]] = ..., target_version: _Optional[int] = ..., rows_done: _Optional[int] = ..., rows_total: _Optional[int] = ..., rows_per_s: _Optional[float] = ..., eta_s: _Optional[float] = ..., ending: _Optional[_Union[JobState, str]] = ...) -> None: ...

@@ -25,17 +25,21 @@ _sym_db = _symbol_database.Default()
 from asterism_proto.v1 import common_pb2 as asterism__proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x61sterism_proto/v1/metad.proto\x12\x0b\x61sterism.v1\x1a\x1e\x61sterism_proto/v1/common.proto\"^\n\x12\x43reateSpaceRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12#\n\x06schema\x18\x02 \x01(\x0b\x32\x13.asterism.v1.Schema\x12\x15\n\rif_not_exists\x18\x03 \x01(\x08\"\x1d\n\x0cSpaceRequest\x12\r\n\x05space\x18\x01 \x01(\t\"/\n\tSpaceList\x12\"\n\x06spaces\x18\x01 \x03(\x0b\x32\x12.asterism.v1.Space\"4\n\x10\x44ropSpaceRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12\x11\n\tif_exists\x18\x02 \x01(\x08\"E\n\x10\x42\x65ginLoadRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12\x0e\n\x06source\x18\x02 \x01(\t\x12\x12\n\nresume_key\x18\x03 \x01(\t\"\xdd\x01\n\x04Load\x12\x0f\n\x07load_id\x18\x01 \x01(\x04\x12\x10\n\x08space_id\x18\x02 \x01(\r\x12\r\n\x05space\x18\x03 \x01(\t\x12%\n\x05state\x18\x04 \x01(\x0e\x32\x16.asterism.v1.LoadState\x12\x0e\n\x06\x63ommit\x18\x05 \x01(\x04\x12\x0e\n\x06source\x18\x06 \x01(\t\x12\x12\n\nresume_key\x18\x07 \x01(\t\x12\"\n\x06\x63hunks\x18\x08 \x03(\x0b\x32\x12.asterism.v1.Chunk\x12\x12\n\ncreated_ms\x18\t \x01(\x03\x12\x10\n\x08rejected\x18\n \x01(\x03\"\x8b\x01\n\x05\x43hunk\x12\r\n\x05index\x18\x01 \x01(\r\x12%\n\x07\x65lement\x18\x02 \x01(\x0e\x32\x14.asterism.v1.Element\x12\x0f\n\x07type_id\x18\x03 \x01(\r\x12\x0c\n\x04rows\x18\x04 \x01(\x03\x12\x0e\n\x06\x64igest\x18\x05 \x01(\t\x12\x0c\n\x04\x62\x61se\x18\x06 \x01(\x03\x12\x0f\n\x07written\x18\x07 \x01(\x08\"]\n\x15RegisterChunksRequest\x12\x0f\n\x07load_id\x18\x01 \x01(\x04\x12\"\n\x06\x63hunks\x18\x02 \x03(\x0b\x32\x12.asterism.v1.Chunk\x12\x0f\n\x07written\x18\x03 \x03(\r\"9\n\x13RegisterChunksReply\x12\"\n\x06\x63hunks\x18\x01 \x03(\x0b\x32\x12.asterism.v1.Chunk\"G\n\x11\x43ommitLoadRequest\x12\x0f\n\x07load_id\x18\x01 \x01(\x04\x12\x10\n\x08rejected\x18\x02 \x01(\x03\x12\x0f\n\x07written\x18\x03 \x03(\r\"\x1e\n\x0bLoadRequest\x12\x0f\n\x07load_id\x18\x01 \x01(\x04\"2\n\x12ListCommitsRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x02 \x01(\x04\",\n\nCommitList\x12\r\n\x05loads\x18\x01 \x03(\x04\x12\x0f\n\x07\x63ommits\x18\x02 \x03(\x04\"/\n\x10SubmitJobRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\"\x1c\n\nJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x04\"f\n\x0fListJobsRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12%\n\x06states\x18\x02 \x03(\x0e\x32\x15.asterism.v1.JobState\x12\r\n\x05limit\x18\x03 \x01(\r\x12\x0e\n\x06\x62\x65\x66ore\x18\x04 \x01(\x04\">\n\x07JobList\x12\x1e\n\x04jobs\x18\x01 \x03(\x0b\x32\x10.asterism.v1.Job\x12\x13\n\x0bnext_before\x18\x02 \x01(\x04\"\xba\x01\n\x04Host\x12\x0c\n\x04uuid\x18\x01 \x01(\t\x12\x1f\n\x04role\x18\x02 \x01(\x0e\x32\x11.asterism.v1.Role\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12\x14\n\x0chttp_address\x18\x04 \x01(\t\x12\x0e\n\x06online\x18\x05 \x01(\x08\x12\x14\n\x0clast_beat_ms\x18\x06 \x01(\x03\x12\x13\n\x0bincarnation\x18\x07 \x01(\x04\x12\r\n\x05parts\x18\x08 \x01(\r\x12\x12\n\nfree_bytes\x18\t \x01(\x03\",\n\x08HostList\x12 \n\x05hosts\x18\x01 \x03(\x0b\x32\x11.asterism.v1.Host\"6\n\x0bVersionList\x12\'\n\x08versions\x18\x01 \x03(\x0b\x32\x15.asterism.v1.Manifest\"1\n\x0fManifestRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x04\"\xe5\x01\n\nTaskReport\x12\x0f\n\x07task_id\x18\x01 \x01(\x04\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12$\n\x05state\x18\x03 \x01(\x0e\x32\x15.asterism.v1.JobState\x12\r\n\x05phase\x18\x04 \x01(\t\x12\x11\n\trows_done\x18\x05 \x01(\x03\x12\x12\n\nrows_total\x18\x06 \x01(\x03\x12\r\n\x05\x63\x61use\x18\x07 \x01(\t\x12\"\n\x06totals\x18\x08 \x03(\x0b\x32\x12.asterism.v1.Total\x12&\n\x06images\x18\t \x03(\x0b\x32\x16.asterism.v1.PartImage\"0\n\x0bHeldVersion\x12\x10\n\x08space_id\x18\x01 \x01(\r\x12\x0f\n\x07version\x18\x02 \x01(\x04\"\xdc\x01\n\x0b\x42\x65\x61tRequest\x12\x1f\n\x04role\x18\x01 \x01(\x0e\x32\x11.asterism.v1.Role\x12\x0c\n\x04uuid\x18\x02 \x01(\t\x12\x13\n\x0bincarnation\x18\x03 \x01(\x04\x12\x0f\n\x07\x61\x64\x64ress\x18\x04 \x01(\t\x12\x14\n\x0chttp_address\x18\x05 \x01(\t\x12&\n\x05tasks\x18\x06 \x03(\x0b\x32\x17.asterism.v1.TaskReport\x12&\n\x04held\x18\x07 \x03(\x0b\x32\x18.asterism.v1.HeldVersion\x12\x12\n\nfree_bytes\x18\x08 \x01(\x03\".\n\tBeatReply\x12\x10\n\x08revision\x18\x01 \x01(\x04\x12\x0f\n\x07lease_s\x18\x02 \x01(\x01\"y\n\x0bPollRequest\x12\x1f\n\x04role\x18\x01 \x01(\x0e\x32\x11.asterism.v1.Role\x12\x0c\n\x04uuid\x18\x02 \x01(\t\x12\x13\n\x0bincarnation\x18\x03 \x01(\x04\x12\x16\n\x0eknown_revision\x18\x04 \x01(\x04\x12\x0e\n\x06wait_s\x18\x05 \x01(\x01\"\x99\x01\n\tTaskOrder\x12\x0f\n\x07task_id\x18\x01 \x01(\x04\x12\x0e\n\x06job_id\x18\x02 \x01(\x04\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x0c\n\x04kind\x18\x04 \x01(\t\x12\x10\n\x08space_id\x18\x05 \x01(\r\x12\r\n\x05parts\x18\x06 \x03(\r\x12\x0b\n\x03\x63ut\x18\x07 \x01(\x04\x12\r\n\x05loads\x18\x08 \x03(\x04\x12\x0f\n\x07\x63ommits\x18\t \x03(\x04\"X\n\nSpaceRoute\x12!\n\x05space\x18\x01 \x01(\x0b\x32\x12.asterism.v1.Space\x12\'\n\x08versions\x18\x02 \x03(\x0b\x32\x15.asterism.v1.Manifest\"\xd1\x01\n\tPollReply\x12\x10\n\x08revision\x18\x01 \x01(\x04\x12\'\n\x06spaces\x18\x02 \x03(\x0b\x32\x17.asterism.v1.SpaceRoute\x12&\n\x06orders\x18\x03 \x03(\x0b\x32\x16.asterism.v1.TaskOrder\x12#\n\x08storaged\x18\x04 \x03(\x0b\x32\x11.asterism.v1.Host\x12\x12\n\nopen_loads\x18\x05 \x03(\x04\x12\x17\n\x0f\x61\x62\x61ndoned_loads\x18\x06 \x03(\x04\x12\x0f\n\x07\x63luster\x18\x07 \x01(\t*O\n\tLoadState\x12\x1a\n\x16LOAD_STATE_UNSPECIFIED\x10\x00\x12\x08\n\x04OPEN\x10\x01\x12\r\n\tCOMMITTED\x10\x02\x12\r\n\tABANDONED\x10\x03*6\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0c\n\x08STORAGED\x10\x01\x12\n\n\x06GRAPHD\x10\x02\x32\xff\x08\n\x07\x43\x61talog\x12\x42\n\x0b\x43reateSpace\x12\x1f.asterism.v1.CreateSpaceRequest\x1a\x12.asterism.v1.Space\x12>\n\rDescribeSpace\x12\x19.asterism.v1.SpaceRequest\x1a\x12.asterism.v1.Space\x12\x38\n\nListSpaces\x12\x12.asterism.v1.Empty\x1a\x16.asterism.v1.SpaceList\x12>\n\tDropSpace\x12\x1d.asterism.v1.DropSpaceRequest\x1a\x12.asterism.v1.Empty\x12=\n\tBeginLoad\x12\x1d.asterism.v1.BeginLoadRequest\x1a\x11.asterism.v1.Load\x12V\n\x0eRegisterChunks\x12\".asterism.v1.RegisterChunksRequest\x1a .asterism.v1.RegisterChunksReply\x12?\n\nCommitLoad\x12\x1e.asterism.v1.CommitLoadRequest\x1a\x11.asterism.v1.Load\x12:\n\x0b\x41\x62\x61ndonLoad\x12\x18.asterism.v1.LoadRequest\x1a\x11.asterism.v1.Load\x12\x36\n\x07GetLoad\x12\x18.asterism.v1.LoadRequest\x1a\x11.asterism.v1.Load\x12G\n\x0bListCommits\x12\x1f.asterism.v1.ListCommitsRequest\x1a\x17.asterism.v1.CommitList\x12<\n\tSubmitJob\x12\x1d.asterism.v1.SubmitJobRequest\x1a\x10.asterism.v1.Job\x12\x33\n\x06GetJob\x12\x17.asterism.v1.JobRequest\x1a\x10.asterism.v1.Job\x12>\n\x08ListJobs\x12\x1c.asterism.v1.ListJobsRequest\x1a\x14.asterism.v1.JobList\x12\x34\n\x07StopJob\x12\x17.asterism.v1.JobRequest\x1a\x10.asterism.v1.Job\x12\x37\n\nRecoverJob\x12\x17.asterism.v1.JobRequest\x1a\x10.asterism.v1.Job\x12\x36\n\tListHosts\x12\x12.asterism.v1.Empty\x1a\x15.asterism.v1.HostList\x12\x43\n\x0cListVersions\x12\x19.asterism.v1.SpaceRequest\x1a\x18.asterism.v1.VersionList\x12\x42\n\x0bGetManifest\x12\x1c.asterism.v1.ManifestRequest\x1a\x15.asterism.v1.Manifest2{\n\x05\x42\x65\x61ts\x12\x38\n\x04\x42\x65\x61t\x12\x18.asterism.v1.BeatRequest\x1a\x16.asterism.v1.BeatReply\x12\x38\n\x04Poll\x12\x18.asterism.v1.PollRequest\x1a\x16.asterism.v1.PollReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x61sterism_proto/v1/metad.proto\x12\x0b\x61sterism.v1\x1a\x1e\x61sterism_proto/v1/common.proto\"^\n\x12\x43reateSpaceRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12#\n\x06schema\x18\x02 \x01(\x0b\x32\x13.asterism.v1.Schema\x12\x15\n\rif_not_exists\x18\x03 \x01(\x08\"\x1d\n\x0cSpaceRequest\x12\r\n\x05space\x18\x01 \x01(\t\"/\n\tSpaceList\x12\"\n\x06spaces\x18\x01 \x03(\x0b\x32\x12.asterism.v1.Space\"4\n\x10\x44ropSpaceRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12\x11\n\tif_exists\x18\x02 \x01(\x08\"E\n\x10\x42\x65ginLoadRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12\x0e\n\x06source\x18\x02 \x01(\t\x12\x12\n\nresume_key\x18\x03 \x01(\t\"\xdd\x01\n\x04Load\x12\x0f\n\x07load_id\x18\x01 \x01(\x04\x12\x10\n\x08space_id\x18\x02 \x01(\r\x12\r\n\x05space\x18\x03 \x01(\t\x12%\n\x05state\x18\x04 \x01(\x0e\x32\x16.asterism.v1.LoadState\x12\x0e\n\x06\x63ommit\x18\x05 \x01(\x04\x12\x0e\n\x06source\x18\x06 \x01(\t\x12\x12\n\nresume_key\x18\x07 \x01(\t\x12\"\n\x06\x63hunks\x18\x08 \x03(\x0b\x32\x12.asterism.v1.Chunk\x12\x12\n\ncreated_ms\x18\t \x01(\x03\x12\x10\n\x08rejected\x18\n \x01(\x03\"\x8b\x01\n\x05\x43hunk\x12\r\n\x05index\x18\x01 \x01(\r\x12%\n\x07\x65lement\x18\x02 \x01(\x0e\x32\x14.asterism.v1.Element\x12\x0f\n\x07type_id\x18\x03 \x01(\r\x12\x0c\n\x04rows\x18\x04 \x01(\x03\x12\x0e\n\x06\x64igest\x18\x05 \x01(\t\x12\x0c\n\x04\x62\x61se\x18\x06 \x01(\x03\x12\x0f\n\x07written\x18\x07 \x01(\x08\"]\n\x15RegisterChunksRequest\x12\x0f\n\x07load_id\x18\x01 \x01(\x04\x12\"\n\x06\x63hunks\x18\x02 \x03(\x0b\x32\x12.asterism.v1.Chunk\x12\x0f\n\x07written\x18\x03 \x03(\r\"9\n\x13RegisterChunksReply\x12\"\n\x06\x63hunks\x18\x01 \x03(\x0b\x32\x12.asterism.v1.Chunk\"G\n\x11\x43ommitLoadRequest\x12\x0f\n\x07load_id\x18\x01 \x01(\x04\x12\x10\n\x08rejected\x18\x02 \x01(\x03\x12\x0f\n\x07written\x18\x03 \x03(\r\"\x1e\n\x0bLoadRequest\x12\x0f\n\x07load_id\x18\x01 \x01(\x04\"2\n\x12ListCommitsRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x02 \x01(\x04\",\n\nCommitList\x12\r\n\x05loads\x18\x01 \x03(\x04\x12\x0f\n\x07\x63ommits\x18\x02 \x03(\x04\"\xad\x01\n\x10SubmitJobRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12;\n\x07options\x18\x03 \x03(\x0b\x32*.asterism.v1.SubmitJobRequest.OptionsEntry\x12\x0f\n\x07version\x18\x04 \x01(\x04\x1a.\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x1c\n\nJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\x04\"f\n\x0fListJobsRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12%\n\x06states\x18\x02 \x03(\x0e\x32\x15.asterism.v1.JobState\x12\r\n\x05limit\x18\x03 \x01(\r\x12\x0e\n\x06\x62\x65\x66ore\x18\x04 \x01(\x04\">\n\x07JobList\x12\x1e\n\x04jobs\x18\x01 \x03(\x0b\x32\x10.asterism.v1.Job\x12\x13\n\x0bnext_before\x18\x02 \x01(\x04\"\xba\x01\n\x04Host\x12\x0c\n\x04uuid\x18\x01 \x01(\t\x12\x1f\n\x04role\x18\x02 \x01(\x0e\x32\x11.asterism.v1.Role\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12\x14\n\x0chttp_address\x18\x04 \x01(\t\x12\x0e\n\x06online\x18\x05 \x01(\x08\x12\x14\n\x0clast_beat_ms\x18\x06 \x01(\x03\x12\x13\n\x0bincarnation\x18\x07 \x01(\x04\x12\r\n\x05parts\x18\x08 \x01(\r\x12\x12\n\nfree_bytes\x18\t \x01(\x03\",\n\x08HostList\x12 \n\x05hosts\x18\x01 \x03(\x0b\x32\x11.asterism.v1.Host\"6\n\x0bVersionList\x12\'\n\x08versions\x18\x01 \x03(\x0b\x32\x15.asterism.v1.Manifest\"1\n\x0fManifestRequest\x12\r\n\x05space\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x04\"\xa1\x02\n\nTaskReport\x12\x0f\n\x07task_id\x18\x01 \x01(\x04\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12$\n\x05state\x18\x03 \x01(\x0e\x32\x15.asterism.v1.JobState\x12\r\n\x05phase\x18\x04 \x01(\t\x12\x11\n\trows_done\x18\x05 \x01(\x03\x12\x12\n\nrows_total\x18\x06 \x01(\x03\x12\r\n\x05\x63\x61use\x18\x07 \x01(\t\x12\"\n\x06totals\x18\x08 \x03(\x0b\x32\x12.asterism.v1.Total\x12&\n\x06images\x18\t \x03(\x0b\x32\x16.asterism.v1.PartImage\x12\'\n\x06result\x18\n \x01(\x0b\x32\x17.asterism.v1.TaskResult\x12\x11\n\tpermanent\x18\x0b \x01(\x08\"0\n\x0bHeldVersion\x12\x10\n\x08space_id\x18\x01 \x01(\r\x12\x0f\n\x07version\x18\x02 \x01(\x04\"\xdc\x01\n\x0b\x42\x65\x61tRequest\x12\x1f\n\x04role\x18\x01 \x01(\x0e\x32\x11.asterism.v1.Role\x12\x0c\n\x04uuid\x18\x02 \x01(\t\x12\x13\n\x0bincarnation\x18\x03 \x01(\x04\x12\x0f\n\x07\x61\x64\x64ress\x18\x04 \x01(\t\x12\x14\n\x0chttp_address\x18\x05 \x01(\t\x12&\n\x05tasks\x18\x06 \x03(\x0b\x32\x17.asterism.v1.TaskReport\x12&\n\x04held\x18\x07 \x03(\x0b\x32\x18.asterism.v1.HeldVersion\x12\x12\n\nfree_bytes\x18\x08 \x01(\x03\".\n\tBeatReply\x12\x10\n\x08revision\x18\x01 \x01(\x04\x12\x0f\n\x07lease_s\x18\x02 \x01(\x01\"y\n\x0bPollRequest\x12\x1f\n\x04role\x18\x01 \x01(\x0e\x32\x11.asterism.v1.Role\x12\x0c\n\x04uuid\x18\x02 \x01(\t\x12\x13\n\x0bincarnation\x18\x03 \x01(\x04\x12\x16\n\x0eknown_revision\x18\x04 \x01(\x04\x12\x0e\n\x06wait_s\x18\x05 \x01(\x01\"\x90\x02\n\tTaskOrder\x12\x0f\n\x07task_id\x18\x01 \x01(\x04\x12\x0e\n\x06job_id\x18\x02 \x01(\x04\x12\x0f\n\x07\x61ttempt\x18\x03 \x01(\r\x12\x0c\n\x04kind\x18\x04 \x01(\t\x12\x10\n\x08space_id\x18\x05 \x01(\r\x12\r\n\x05parts\x18\x06 \x03(\r\x12\x0b\n\x03\x63ut\x18\x07 \x01(\x04\x12\r\n\x05loads\x18\x08 \x03(\x04\x12\x0f\n\x07\x63ommits\x18\t \x03(\x04\x12\x34\n\x07options\x18\n \x03(\x0b\x32#.asterism.v1.TaskOrder.OptionsEntry\x12\x0f\n\x07version\x18\x0b \x01(\x04\x1a.\n\x0cOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"X\n\nSpaceRoute\x12!\n\x05space\x18\x01 \x01(\x0b\x32\x12.asterism.v1.Space\x12\'\n\x08versions\x18\x02 \x03(\x0b\x32\x15.asterism.v1.Manifest\"\xd1\x01\n\tPollReply\x12\x10\n\x08revision\x18\x01 \x01(\x04\x12\'\n\x06spaces\x18\x02 \x03(\x0b\x32\x17.asterism.v1.SpaceRoute\x12&\n\x06orders\x18\x03 \x03(\x0b\x32\x16.asterism.v1.TaskOrder\x12#\n\x08storaged\x18\x04 \x03(\x0b\x32\x11.asterism.v1.Host\x12\x12\n\nopen_loads\x18\x05 \x03(\x04\x12\x17\n\x0f\x61\x62\x61ndoned_loads\x18\x06 \x03(\x04\x12\x0f\n\x07\x63luster\x18\x07 \x01(\t*O\n\tLoadState\x12\x1a\n\x16LOAD_STATE_UNSPECIFIED\x10\x00\x12\x08\n\x04OPEN\x10\x01\x12\r\n\tCOMMITTED\x10\x02\x12\r\n\tABANDONED\x10\x03*6\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0c\n\x08STORAGED\x10\x01\x12\n\n\x06GRAPHD\x10\x02\x32\xff\x08\n\x07\x43\x61talog\x12\x42\n\x0b\x43reateSpace\x12\x1f.asterism.v1.CreateSpaceRequest\x1a\x12.asterism.v1.Space\x12>\n\rDescribeSpace\x12\x19.asterism.v1.SpaceRequest\x1a\x12.asterism.v1.Space\x12\x38\n\nListSpaces\x12\x12.asterism.v1.Empty\x1a\x16.asterism.v1.SpaceList\x12>\n\tDropSpace\x12\x1d.asterism.v1.DropSpaceRequest\x1a\x12.asterism.v1.Empty\x12=\n\tBeginLoad\x12\x1d.asterism.v1.BeginLoadRequest\x1a\x11.asterism.v1.Load\x12V\n\x0eRegisterChunks\x12\".asterism.v1.RegisterChunksRequest\x1a .asterism.v1.RegisterChunksReply\x12?\n\nCommitLoad\x12\x1e.asterism.v1.CommitLoadRequest\x1a\x11.asterism.v1.Load\x12:\n\x0b\x41\x62\x61ndonLoad\x12\x18.asterism.v1.LoadRequest\x1a\x11.asterism.v1.Load\x12\x36\n\x07GetLoad\x12\x18.asterism.v1.LoadRequest\x1a\x11.asterism.v1.Load\x12G\n\x0bListCommits\x12\x1f.asterism.v1.ListCommitsRequest\x1a\x17.asterism.v1.CommitList\x12<\n\tSubmitJob\x12\x1d.asterism.v1.SubmitJobRequest\x1a\x10.asterism.v1.Job\x12\x33\n\x06GetJob\x12\x17.asterism.v1.JobRequest\x1a\x10.asterism.v1.Job\x12>\n\x08ListJobs\x12\x1c.asterism.v1.ListJobsRequest\x1a\x14.asterism.v1.JobList\x12\x34\n\x07StopJob\x12\x17.asterism.v1.JobRequest\x1a\x10.asterism.v1.Job\x12\x37\n\nRecoverJob\x12\x17.asterism.v1.JobRequest\x1a\x10.asterism.v1.Job\x12\x36\n\tListHosts\x12\x12.asterism.v1.Empty\x1a\x15.asterism.v1.HostList\x12\x43\n\x0cListVersions\x12\x19.asterism.v1.SpaceRequest\x1a\x18.asterism.v1.VersionList\x12\x42\n\x0bGetManifest\x12\x1c.asterism.v1.ManifestRequest\x1a\x15.asterism.v1.Manifest2{\n\x05\x42\x65\x61ts\x12\x38\n\x04\x42\x65\x61t\x12\x18.asterism.v1.BeatRequest\x1a\x16.asterism.v1.BeatReply\x12\x38\n\x04Poll\x12\x18.asterism.v1.PollRequest\x1a\x16.asterism.v1.PollReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'asterism_proto.v1.metad_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_LOADSTATE']._serialized_start=2825
-  _globals['_LOADSTATE']._serialized_end=2904
-  _globals['_ROLE']._serialized_start=2906
-  _globals['_ROLE']._serialized_end=2960
+  _globals['_SUBMITJOBREQUEST_OPTIONSENTRY']._loaded_options = None
+  _globals['_SUBMITJOBREQUEST_OPTIONSENTRY']._serialized_options = b'8\001'
+  _globals['_TASKORDER_OPTIONSENTRY']._loaded_options = None
+  _globals['_TASKORDER_OPTIONSENTRY']._serialized_options = b'8\001'
+  _globals['_LOADSTATE']._serialized_start=3131
+  _globals['_LOADSTATE']._serialized_end=3210
+  _globals['_ROLE']._serialized_start=3212
+  _globals['_ROLE']._serialized_end=3266
   _globals['_CREATESPACEREQUEST']._serialized_start=78
   _globals['_CREATESPACEREQUEST']._serialized_end=172
   _globals['_SPACEREQUEST']._serialized_start=174
@@ -62,40 +66,44 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTCOMMITSREQUEST']._serialized_end=1054
   _globals['_COMMITLIST']._serialized_start=1056
   _globals['_COMMITLIST']._serialized_end=1100
-  _globals['_SUBMITJOBREQUEST']._serialized_start=1102
-  _globals['_SUBMITJOBREQUEST']._serialized_end=1149
-  _globals['_JOBREQUEST']._serialized_start=1151
-  _globals['_JOBREQUEST']._serialized_end=1179
-  _globals['_LISTJOBSREQUEST']._serialized_start=1181
-  _globals['_LISTJOBSREQUEST']._serialized_end=1283
-  _globals['_JOBLIST']._serialized_start=1285
-  _globals['_JOBLIST']._serialized_end=1347
-  _globals['_HOST']._serialized_start=1350
-  _globals['_HOST']._serialized_end=1536
-  _globals['_HOSTLIST']._serialized_start=1538
-  _globals['_HOSTLIST']._serialized_end=1582
-  _globals['_VERSIONLIST']._serialized_start=1584
-  _globals['_VERSIONLIST']._serialized_end=1638
-  _globals['_MANIFESTREQUEST']._serialized_start=1640
-  _globals['_MANIFESTREQUEST']._serialized_end=1689
-  _globals['_TASKREPORT']._serialized_start=1692
-  _globals['_TASKREPORT']._serialized_end=1921
-  _globals['_HELDVERSION']._serialized_start=1923
-  _globals['_HELDVERSION']._serialized_end=1971
-  _globals['_BEATREQUEST']._serialized_start=1974
-  _globals['_BEATREQUEST']._serialized_end=2194
-  _globals['_BEATREPLY']._serialized_start=2196
-  _globals['_BEATREPLY']._serialized_end=2242
-  _globals['_POLLREQUEST']._serialized_start=2244
-  _globals['_POLLREQUEST']._serialized_end=2365
-  _globals['_TASKORDER']._serialized_start=2368
-  _globals['_TASKORDER']._serialized_end=2521
-  _globals['_SPACEROUTE']._serialized_start=2523
-  _globals['_SPACEROUTE']._serialized_end=2611
-  _globals['_POLLREPLY']._serialized_start=2614
-  _globals['_POLLREPLY']._serialized_end=2823
-  _globals['_CATALOG']._serialized_start=2963
-  _globals['_CATALOG']._serialized_end=4114
-  _globals['_BEATS']._serialized_start=4116
-  _globals['_BEATS']._serialized_end=4239
+  _globals['_SUBMITJOBREQUEST']._serialized_start=1103
+  _globals['_SUBMITJOBREQUEST']._serialized_end=1276
+  _globals['_SUBMITJOBREQUEST_OPTIONSENTRY']._serialized_start=1230
+  _globals['_SUBMITJOBREQUEST_OPTIONSENTRY']._serialized_end=1276
+  _globals['_JOBREQUEST']._serialized_start=1278
+  _globals['_JOBREQUEST']._serialized_end=1306
+  _globals['_LISTJOBSREQUEST']._serialized_start=1308
+  _globals['_LISTJOBSREQUEST']._serialized_end=1410
+  _globals['_JOBLIST']._serialized_start=1412
+  _globals['_JOBLIST']._serialized_end=1474
+  _globals['_HOST']._serialized_start=1477
+  _globals['_HOST']._serialized_end=1663
+  _globals['_HOSTLIST']._serialized_start=1665
+  _globals['_HOSTLIST']._serialized_end=1709
+  _globals['_VERSIONLIST']._serialized_start=1711
+  _globals['_VERSIONLIST']._serialized_end=1765
+  _globals['_MANIFESTREQUEST']._serialized_start=1767
+  _globals['_MANIFESTREQUEST']._serialized_end=1816
+  _globals['_TASKREPORT']._serialized_start=1819
+  _globals['_TASKREPORT']._serialized_end=2108
+  _globals['_HELDVERSION']._serialized_start=2110
+  _globals['_HELDVERSION']._serialized_end=2158
+  _globals['_BEATREQUEST']._serialized_start=2161
+  _globals['_BEATREQUEST']._serialized_end=2381
+  _globals['_BEATREPLY']._serialized_start=2383
+  _globals['_BEATREPLY']._serialized_end=2429
+  _globals['_POLLREQUEST']._serialized_start=2431
+  _globals['_POLLREQUEST']._serialized_end=2552
+  _globals['_TASKORDER']._serialized_start=2555
+  _globals['_TASKORDER']._serialized_end=2827
+  _globals['_TASKORDER_OPTIONSENTRY']._serialized_start=1230
+  _globals['_TASKORDER_OPTIONSENTRY']._serialized_end=1276
+  _globals['_SPACEROUTE']._serialized_start=2829
+  _globals['_SPACEROUTE']._serialized_end=2917
+  _globals['_POLLREPLY']._serialized_start=2920
+  _globals['_POLLREPLY']._serialized_end=3129
+  _globals['_CATALOG']._serialized_start=3269
+  _globals['_CATALOG']._serialized_end=4420
+  _globals['_BEATS']._serialized_start=4422
+  _globals['_BEATS']._serialized_end=4545
 # @@protoc_insertion_point(module_scope)

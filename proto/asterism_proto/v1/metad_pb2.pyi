@@ -159,12 +159,23 @@ class CommitList(_message.Message):
     def __init__(self, loads: _Optional[_Iterable[int]] = ..., commits: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class SubmitJobRequest(_message.Message):
-    __slots__ = ("space", "kind")
+    __slots__ = ("space", "kind", "options", "version")
+    class OptionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     SPACE_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
     space: str
     kind: str
-    def __init__(self, space: _Optional[str] = ..., kind: _Optional[str] = ...) -> None: ...
+    options: _containers.ScalarMap[str, str]
+    version: int
+    def __init__(self, space: _Optional[str] = ..., kind: _Optional[str] = ..., options: _Optional[_Mapping[str, str]] = ..., version: _Optional[int] = ...) -> None: ...
 
 class JobRequest(_message.Message):
     __slots__ = ("job_id",)
@@ -235,7 +246,7 @@ class ManifestRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
 
 class TaskReport(_message.Message):
-    __slots__ = ("task_id", "attempt", "state", "phase", "rows_done", "rows_total", "cause", "totals", "images")
+    __slots__ = ("task_id", "attempt", "state", "phase", "rows_done", "rows_total", "cause", "totals", "images", "result", "permanent")
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -245,6 +256,8 @@ class TaskReport(_message.Message):
     CAUSE_FIELD_NUMBER: _ClassVar[int]
     TOTALS_FIELD_NUMBER: _ClassVar[int]
     IMAGES_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    PERMANENT_FIELD_NUMBER: _ClassVar[int]
     task_id: int
     attempt: int
     state: _common_pb2.JobState
@@ -254,7 +267,9 @@ class TaskReport(_message.Message):
     cause: str
     totals: _containers.RepeatedCompositeFieldContainer[_common_pb2.Total]
     images: _containers.RepeatedCompositeFieldContainer[_common_pb2.PartImage]
-    def __init__(self, task_id: _Optional[int] = ..., attempt: _Optional[int] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., phase: _Optional[str] = ..., rows_done: _Optional[int] = ..., rows_total: _Optional[int] = ..., cause: _Optional[str] = ..., totals: _Optional[_Iterable[_Union[_common_pb2.Total, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[_common_pb2.PartImage, _Mapping]]] = ...) -> None: ...
+    result: _common_pb2.TaskResult
+    permanent: bool
+    def __init__(self, task_id: _Optional[int] = ..., attempt: _Optional[int] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., phase: _Optional[str] = ..., rows_done: _Optional[int] = ..., rows_total: _Optional[int] = ..., cause: _Optional[str] = ..., totals: _Optional[_Iterable[_Union[_common_pb2.Total, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[_common_pb2.PartImage, _Mapping]]] = ..., result: _Optional[_Union[_common_pb2.TaskResult, _Mapping]] = ..., permanent: bool = ...) -> None: ...
 
 class HeldVersion(_message.Message):
     __slots__ = ("space_id", "version")
@@ -307,7 +322,14 @@ class PollRequest(_message.Message):
     def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., known_revision: _Optional[int] = ..., wait_s: _Optional[float] = ...) -> None: ...
 
 class TaskOrder(_message.Message):
-    __slots__ = ("task_id", "job_id", "attempt", "kind", "space_id", "parts", "cut", "loads", "commits")
+    __slots__ = ("task_id", "job_id", "attempt", "kind", "space_id", "parts", "cut", "loads", "commits", "options", "version")
+    class OptionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
@@ -317,6 +339,8 @@ class TaskOrder(_message.Message):
     CUT_FIELD_NUMBER: _ClassVar[int]
     LOADS_FIELD_NUMBER: _ClassVar[int]
     COMMITS_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
     task_id: int
     job_id: int
     attempt: int
@@ -326,7 +350,9 @@ class TaskOrder(_message.Message):
     cut: int
     loads: _containers.RepeatedScalarFieldContainer[int]
     commits: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, task_id: _Optional[int] = ..., job_id: _Optional[int] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., space_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., cut: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ..., commits: _Optional[_Iterable[int]] = ...) -> None: ...
+    options: _containers.ScalarMap[str, str]
+    version: int
+    def __init__(self, task_id: _Optional[int] = ..., job_id: _Optional[int] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., space_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., cut: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ..., commits: _Optional[_Iterable[int]] = ..., options: _Optional[_Mapping[str, str]] = ..., version: _Optional[int] = ...) -> None: ...
 
 class SpaceRoute(_message.Message):
     __slots__ = ("space", "versions")
