@@ -181,7 +181,8 @@ class Load:
             Bad rows that were left out, for the record.
         """
         with self._lock:
-            done = self._session.catalog("commit_load", meta.CommitLoadRequest(load_id=self.load_id, rejected=rejected, written=self._untold))
+            request = meta.CommitLoadRequest(load_id=self.load_id, rejected=rejected, written=self._untold, space=self.space)
+            done = self._session.catalog("commit_load", request)
             self._untold.clear()
             self._commit = int(done.commit)
         return self._commit

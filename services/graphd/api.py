@@ -44,7 +44,7 @@ class GraphApi:
     published : callable
         Whether metad serves this version of a space, likewise.
     committed : callable
-        The loads of a space that count by now, in commit order.
+        The loads of a space that count by now, in commit order, and the number of the last commit.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class GraphApi:
         fanout: Fanout,
         exists: Callable[[str, Call], bool],
         published: Callable[[str, int, Call], bool],
-        committed: Callable[[Space, Call], Sequence[int]],
+        committed: Callable[[Space, Call], tuple[Sequence[int], int]],
     ) -> None:
         self._news = news
         self._fanout = fanout
@@ -89,8 +89,21 @@ class GraphApi:
 
         return Frame(wire.FindNodesReply(), {"exists": self._caught_up(head.space, call, run)})
 
+    def settle(self, name: str, load_id: int, call: Call) -> tuple[int, bool]:
+        """Make a load ready to be committed: the commit number up to which deletes are settled, and whether it deletes nodes."""
+
+        def run(space: Space) -> tuple[int, bool]:
+            loads, last = self._committed(space, call)
+            if load_id in loads:  # somebody asks again, for the answer
+                return last, False
+            return last, write.settle(self._writing(space, call, load_id=load_id, chunk=0), loads)
+
+        return self._caught_up(name, call, run)
+
     def _writing(self, space: Space, call: Call, *, load_id: int, chunk: int) -> Writing:
-        committed = partial(self._committed, space, call)
+        def committed() -> Sequence[int]:
+            return self._committed(space, call)[0]
+
         return Writing(space=space, fanout=self._fanout, call=call, load_id=load_id, chunk=chunk, committed=committed)
 
     # -- samples --------------------------------------------------------------------------------------------------

@@ -63,9 +63,11 @@ class Graphd:
         self._news = News()
         self._hosts = Hosts(connect)
         self.metrics = Metrics("graphd")
-        api = GraphApi(news=self._news, fanout=Fanout(self._hosts), exists=self._exists, published=self._published, committed=Commits(metad).of)
+        api = GraphApi(news=self._news, fanout=Fanout(self._hosts), exists=self._exists, published=self._published, committed=Commits(metad).known)
+        self._api = api
         self.graph_handlers: dict[str, Handler] = handlers_of(GRAPH, api)
         self.catalog_handlers: dict[str, Handler] = {method.path: self._forward(method) for method in CATALOG.values()}
+        self.catalog_handlers[CATALOG["commit_load"].path] = self._commit
         self.handlers: dict[str, Handler] = {**self.graph_handlers, **self.catalog_handlers}
         """By path: what a trainer may ask, the catalog's calls included."""
         self._beats = Beats(
@@ -169,6 +171,19 @@ class Graphd:
             return reply
 
         return forward
+
+    def _commit(self, request: meta.CommitLoadRequest, call: Call) -> Content:
+        """Commit a load once every part knows what it brings back; again, where nodes were deleted meanwhile."""
+        if not request.space:
+            load = self._metad.call(CATALOG["get_load"], meta.LoadRequest(load_id=request.load_id), call.remaining())
+            assert isinstance(load, meta.Load)
+            request.space = load.space
+        while True:
+            request.settled, request.deletes = self._api.settle(request.space, request.load_id, call)
+            reply = self._metad.call(CATALOG["commit_load"], request, call.remaining())
+            assert isinstance(reply, meta.Load)
+            if reply.state != meta.OPEN:
+                return reply
 
     def _exists(self, space: str, call: Call) -> bool:
         try:

@@ -20,8 +20,8 @@ class Commits:
         self._known: dict[int, tuple[tuple[int, ...], int]] = {}
         """Space id -> its loads, and the number of the last commit."""
 
-    def of(self, space: Space, call: Call) -> tuple[int, ...]:
-        """Every load of a space that is committed by now."""
+    def known(self, space: Space, call: Call) -> tuple[tuple[int, ...], int]:
+        """Every load of a space that is committed by now, and the number of the last commit."""
         loads, last = self._known.get(space.space_id, ((), 0))
         request = meta.ListCommitsRequest(space=space.name, after=last)
         fresh = cast(meta.CommitList, self._metad.call(CATALOG["list_commits"], request, call.remaining()))
@@ -30,4 +30,4 @@ class Commits:
             with self._lock:
                 if last > self._known.get(space.space_id, ((), 0))[1]:
                     self._known[space.space_id] = loads, last
-        return loads
+        return loads, last

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -100,13 +100,26 @@ def edges(writing: Writing, type_id: int, base: int, sections: Sections, *, ends
 
 
 def delete_nodes(writing: Writing, type_id: int, sections: Sections) -> None:
-    """Tombstones of nodes, at every part: edges to them may be anywhere. A few parts at a time, so that copies stay bounded."""
-    ids = sections["ids"]
-    step = max(1, MESSAGE_BYTES // max(ids.nbytes, 1))
-    for first in range(0, writing.space.schema.parts, step):
-        parts = np.arange(first, min(first + step, writing.space.schema.parts), dtype=np.int32)
-        tombstones = {"ids": np.tile(ids, len(parts))}
-        _send(writing, [Blocks(kind=store.NODE_DELETES, type_id=type_id, parts=np.repeat(parts, len(ids)), sections=tombstones)])
+    """Tombstones of nodes, at every part: edges to them may be anywhere."""
+    _everywhere(writing, store.NODE_DELETES, type_id, sections["ids"])
+
+
+def settle(writing: Writing, loads: Sequence[int]) -> bool:
+    """Tell every part which nodes the load brings back that are deleted after ``loads``; gives whether it deletes nodes.
+
+    A part can not tell by itself whether the far end of an edge is alive: it hears of all deletes, and so of all births that
+    follow one. What is told twice is written twice the same.
+    """
+    hosts = range(len(writing.space.hosts))
+    head = store.ListBirthsRequest(space_id=writing.space.space_id, load_id=writing.load_id, loads=loads)
+    replies = writing.fanout.ask("list_births", writing.space, [(host, Frame(head)) for host in hosts], writing.call)
+    found = {pair for reply in replies for pair in zip(reply.array("types", "int32").tolist(), reply.array("chunks", "int64").tolist(), strict=True)}
+    for type_id, chunk in sorted(found):
+        asked = store.ReadBirthsRequest(space_id=head.space_id, load_id=head.load_id, loads=loads, type_id=type_id, chunk=chunk)
+        born = writing.fanout.ask("read_births", writing.space, [(host, Frame(asked)) for host in hosts], writing.call)
+        ids = np.unique(np.concatenate([reply.array("ids", "int64") for reply in born]))
+        _everywhere(replace(writing, chunk=chunk), store.NODE_BIRTHS, type_id, ids)
+    return any(reply.head.deletes for reply in replies)  # type: ignore[attr-defined]  # a ListBirthsReply
 
 
 def delete_edges(writing: Writing, type_id: int, sections: Sections) -> None:
@@ -162,6 +175,15 @@ def _missing_ends(writing: Writing, edge_type: EdgeType, sections: Sections) -> 
         if new.size:
             _check_one_type(writing, type_id, new)
             yield Blocks(kind=store.NODES, type_id=type_id, parts=writing.ids_part(new), sections={"ids": new})
+
+
+def _everywhere(writing: Writing, kind: store.BlockKind, type_id: int, ids: Ids) -> None:
+    """The same ids at every part. A few parts at a time, so that copies stay bounded."""
+    step = max(1, MESSAGE_BYTES // max(ids.nbytes, 1))
+    for first in range(0, writing.space.schema.parts, step):
+        parts = np.arange(first, min(first + step, writing.space.schema.parts), dtype=np.int32)
+        sections: Sections = {"ids": np.tile(ids, len(parts))}
+        _send(writing, [Blocks(kind=kind, type_id=type_id, parts=np.repeat(parts, len(ids)), sections=sections)])
 
 
 def _send(writing: Writing, blocks: Sequence[Blocks]) -> None:

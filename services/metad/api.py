@@ -61,7 +61,10 @@ class CatalogApi:
 
     def commit_load(self, request: mpb.CommitLoadRequest, call: Call) -> mpb.Load:
         """A load's place in the order of writes."""
-        return wire.load_to(self._service.commit_load(request.load_id, rejected=request.rejected, written=request.written))
+        load = self._service.commit_load(
+            request.load_id, rejected=request.rejected, written=request.written, settled=request.settled, deletes=request.deletes
+        )
+        return wire.load_to(load)
 
     def abandon_load(self, request: mpb.LoadRequest, call: Call) -> mpb.Load:
         """The end of a load."""

@@ -93,10 +93,10 @@ class Service:
         with self._board.lock:
             return self._catalog.loads.register(load_id, chunks, written)
 
-    def commit_load(self, load_id: int, *, rejected: int, written: Iterable[int]) -> Load:
-        """Give a load its place in the order of writes."""
+    def commit_load(self, load_id: int, *, rejected: int, written: Iterable[int], settled: int = 0, deletes: bool = False) -> Load:
+        """Give a load its place in the order of writes; it stays open where nodes were deleted after commit ``settled``."""
         with self._board.lock:
-            return self._catalog.loads.commit(load_id, rejected=rejected, written=written)
+            return self._catalog.loads.commit(load_id, rejected=rejected, written=written, settled=settled, deletes=deletes)
 
     def abandon_load(self, load_id: int) -> Load:
         """Give a load up, and have its blocks removed."""

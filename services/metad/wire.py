@@ -60,6 +60,7 @@ def load_to(load: Load, chunks: Iterable[Chunk] = ()) -> mpb.Load:
         chunks=[chunk_to(chunk) for chunk in chunks],
         created_ms=load.created_ms,
         rejected=load.rejected,
+        deletes=load.deletes,
     )
 
 
@@ -75,6 +76,7 @@ def load_of(message: mpb.Load) -> Load:
         resume_key=message.resume_key,
         created_ms=message.created_ms,
         rejected=message.rejected,
+        deletes=message.deletes,
     )
 
 

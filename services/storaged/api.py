@@ -22,13 +22,14 @@ Sections = dict[str, NDArray[Any]]
 _REQUIRED = {
     pb.NODES: ("ids",),
     pb.NODE_DELETES: ("ids",),
+    pb.NODE_BIRTHS: ("ids",),
     pb.OUT_EDGES: ("src", "dst", "eid"),
     pb.IN_EDGES: ("src", "dst", "eid"),
     pb.OUT_EDGE_DELETES: ("src", "dst", "eid"),
     pb.IN_EDGE_DELETES: ("src", "dst", "eid"),
     pb.EDGE_FEATURES: ("eid",),
 }
-_OF_NODES = (pb.NODES, pb.NODE_DELETES)
+_OF_NODES = (pb.NODES, pb.NODE_DELETES, pb.NODE_BIRTHS)
 
 
 class StoreApi:
@@ -69,6 +70,22 @@ class StoreApi:
         ids = request.array("ids", "int64")
         found = self._holdings.store(head.space_id).exists(head.type_id, ids, head.load_id, list(head.loads))
         return Frame(pb.ExistsReply(), {"exists": found})
+
+    def list_births(self, request: Frame, call: Call) -> Frame:
+        """Where a load writes nodes that are deleted so far."""
+        head: Any = request.head
+        store = self._holdings.store(head.space_id)
+        found = np.array(store.births(head.load_id, list(head.loads)), np.int64).reshape(-1, 2)
+        return Frame(
+            pb.ListBirthsReply(deletes=store.deletes_nodes(head.load_id)), {"types": found[:, 0].astype(np.int32), "chunks": found[:, 1].copy()}
+        )
+
+    def read_births(self, request: Frame, call: Call) -> Frame:
+        """The nodes of one chunk that are deleted so far."""
+        head: Any = request.head
+        _check_type(self._holdings.space(head.space_id).schema, nodes=True, type_id=head.type_id)
+        ids = self._holdings.store(head.space_id).born(head.type_id, head.chunk, head.load_id, list(head.loads))
+        return Frame(pb.ReadBirthsReply(), {"ids": ids})
 
     # -- draws ----------------------------------------------------------------------------------------------------
 

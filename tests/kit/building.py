@@ -80,6 +80,11 @@ def write_loads(store: GraphStore, schema: Schema, loads: Sequence[Sequence[Op]]
     for load_id, ops in enumerate(loads, 1):
         for chunk, op in enumerate(ops):
             store.write(blocks_of(schema, load_id, chunk, op))
+        committed = range(1, load_id)
+        for type_id, chunk in store.births(load_id, committed):
+            arrays = {"ids": store.born(type_id, chunk, load_id, committed)}
+            kind = graph.NODE_BIRTHS
+            store.write([Block(load_id=load_id, chunk=chunk, kind=kind, type_id=type_id, part=part, arrays=arrays) for part in range(schema.parts)])
     return list(range(1, len(loads) + 1))
 
 
@@ -127,11 +132,19 @@ class Oracle:
     edges: list[list[tuple[int, int, int, float]]] = field(default_factory=list)
     """(src, dst, eid, weight) of each type."""
     edge_features: list[dict[int, float]] = field(default_factory=list)
+    deleted: list[set[int]] = field(default_factory=list)
+    """Of each type, those that were deleted and not written again."""
 
     @classmethod
     def after(cls, schema: Schema, loads: Sequence[Sequence[Op]]) -> Oracle:
         """The state behind ``loads``."""
-        oracle = cls(schema, [{} for _ in schema.node_types], [[] for _ in schema.edge_types], [{} for _ in schema.edge_types])
+        oracle = cls(
+            schema,
+            [{} for _ in schema.node_types],
+            [[] for _ in schema.edge_types],
+            [{} for _ in schema.edge_types],
+            [set() for _ in schema.node_types],
+        )
         for ops in loads:
             for op in ops:
                 oracle.apply(op)
@@ -152,14 +165,20 @@ class Oracle:
                 self.edges[op.type_id] = kept
 
     def living_edges(self, type_id: int, *, incoming: bool = False) -> list[tuple[int, int, int, float]]:
-        """Edges whose near end exists, by (near, far, eid)."""
+        """Edges whose near end exists and whose far end is not deleted, by (near, far, eid).
+
+        A far end that never was is let through: graphd asks for it at the door, and a part can not know.
+        """
         edge_type = self.schema.edge_types[type_id]
-        near_type = self.schema.node_type_id(edge_type.dst_type if incoming else edge_type.src_type)
+        src_type, dst_type = self.schema.node_type_id(edge_type.src_type), self.schema.node_type_id(edge_type.dst_type)
+        near_type, far_type = (dst_type, src_type) if incoming else (src_type, dst_type)
         near, far = (1, 0) if incoming else (0, 1)
-        return sorted((e for e in self.edges[type_id] if e[near] in self.nodes[near_type]), key=lambda e: (e[near], e[far], e[2]))
+        alive = (e for e in self.edges[type_id] if e[near] in self.nodes[near_type] and e[far] not in self.deleted[far_type])
+        return sorted(alive, key=lambda e: (e[near], e[far], e[2]))
 
     def _upsert_nodes(self, op: Op) -> None:
         for i, node in enumerate(op.arrays["ids"].tolist()):
+            self.deleted[op.type_id].discard(node)
             row = self.nodes[op.type_id].setdefault(node, {"weight": 1.0, "x": (0.0, 0.0), "l": ()})
             if "weight" in op.arrays:
                 row["weight"] = float(op.arrays["weight"][i])
@@ -171,6 +190,7 @@ class Oracle:
 
     def _delete_node(self, type_id: int, node: int) -> None:
         self.nodes[type_id].pop(node, None)
+        self.deleted[type_id].add(node)
         for e, edge_type in enumerate(self.schema.edge_types):
             if self.schema.node_type_id(edge_type.src_type) == type_id:
                 self.edges[e] = [edge for edge in self.edges[e] if edge[0] != node]

@@ -69,7 +69,7 @@ class BeginLoadRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., source: _Optional[str] = ..., resume_key: _Optional[str] = ...) -> None: ...
 
 class Load(_message.Message):
-    __slots__ = ("load_id", "space_id", "space", "state", "commit", "source", "resume_key", "chunks", "created_ms", "rejected")
+    __slots__ = ("load_id", "space_id", "space", "state", "commit", "source", "resume_key", "chunks", "created_ms", "rejected", "deletes")
     LOAD_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_FIELD_NUMBER: _ClassVar[int]
@@ -80,6 +80,7 @@ class Load(_message.Message):
     CHUNKS_FIELD_NUMBER: _ClassVar[int]
     CREATED_MS_FIELD_NUMBER: _ClassVar[int]
     REJECTED_FIELD_NUMBER: _ClassVar[int]
+    DELETES_FIELD_NUMBER: _ClassVar[int]
     load_id: int
     space_id: int
     space: str
@@ -90,7 +91,8 @@ class Load(_message.Message):
     chunks: _containers.RepeatedCompositeFieldContainer[Chunk]
     created_ms: int
     rejected: int
-    def __init__(self, load_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., state: _Optional[_Union[LoadState, str]] = ..., commit: _Optional[int] = ..., source: _Optional[str] = ..., resume_key: _Optional[str] = ..., chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ..., created_ms: _Optional[int] = ..., rejected: _Optional[int] = ...) -> None: ...
+    deletes: bool
+    def __init__(self, load_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., state: _Optional[_Union[LoadState, str]] = ..., commit: _Optional[int] = ..., source: _Optional[str] = ..., resume_key: _Optional[str] = ..., chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ..., created_ms: _Optional[int] = ..., rejected: _Optional[int] = ..., deletes: bool = ...) -> None: ...
 
 class Chunk(_message.Message):
     __slots__ = ("index", "element", "type_id", "rows", "digest", "base", "written")
@@ -127,14 +129,20 @@ class RegisterChunksReply(_message.Message):
     def __init__(self, chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ...) -> None: ...
 
 class CommitLoadRequest(_message.Message):
-    __slots__ = ("load_id", "rejected", "written")
+    __slots__ = ("load_id", "rejected", "written", "space", "settled", "deletes")
     LOAD_ID_FIELD_NUMBER: _ClassVar[int]
     REJECTED_FIELD_NUMBER: _ClassVar[int]
     WRITTEN_FIELD_NUMBER: _ClassVar[int]
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    SETTLED_FIELD_NUMBER: _ClassVar[int]
+    DELETES_FIELD_NUMBER: _ClassVar[int]
     load_id: int
     rejected: int
     written: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, load_id: _Optional[int] = ..., rejected: _Optional[int] = ..., written: _Optional[_Iterable[int]] = ...) -> None: ...
+    space: str
+    settled: int
+    deletes: bool
+    def __init__(self, load_id: _Optional[int] = ..., rejected: _Optional[int] = ..., written: _Optional[_Iterable[int]] = ..., space: _Optional[str] = ..., settled: _Optional[int] = ..., deletes: bool = ...) -> None: ...
 
 class LoadRequest(_message.Message):
     __slots__ = ("load_id",)

@@ -18,6 +18,7 @@ class BlockKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     NODE_DELETES: _ClassVar[BlockKind]
     OUT_EDGE_DELETES: _ClassVar[BlockKind]
     IN_EDGE_DELETES: _ClassVar[BlockKind]
+    NODE_BIRTHS: _ClassVar[BlockKind]
 BLOCK_KIND_UNSPECIFIED: BlockKind
 NODES: BlockKind
 OUT_EDGES: BlockKind
@@ -26,6 +27,7 @@ EDGE_FEATURES: BlockKind
 NODE_DELETES: BlockKind
 OUT_EDGE_DELETES: BlockKind
 IN_EDGE_DELETES: BlockKind
+NODE_BIRTHS: BlockKind
 
 class At(_message.Message):
     __slots__ = ("space_id", "version", "digest")
@@ -74,6 +76,40 @@ class ExistsRequest(_message.Message):
     def __init__(self, space_id: _Optional[int] = ..., type_id: _Optional[int] = ..., load_id: _Optional[int] = ..., as_of: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ExistsReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListBirthsRequest(_message.Message):
+    __slots__ = ("space_id", "load_id", "loads")
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    LOAD_ID_FIELD_NUMBER: _ClassVar[int]
+    LOADS_FIELD_NUMBER: _ClassVar[int]
+    space_id: int
+    load_id: int
+    loads: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, space_id: _Optional[int] = ..., load_id: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ListBirthsReply(_message.Message):
+    __slots__ = ("deletes",)
+    DELETES_FIELD_NUMBER: _ClassVar[int]
+    deletes: bool
+    def __init__(self, deletes: bool = ...) -> None: ...
+
+class ReadBirthsRequest(_message.Message):
+    __slots__ = ("space_id", "load_id", "loads", "type_id", "chunk")
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    LOAD_ID_FIELD_NUMBER: _ClassVar[int]
+    LOADS_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    space_id: int
+    load_id: int
+    loads: _containers.RepeatedScalarFieldContainer[int]
+    type_id: int
+    chunk: int
+    def __init__(self, space_id: _Optional[int] = ..., load_id: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ..., type_id: _Optional[int] = ..., chunk: _Optional[int] = ...) -> None: ...
+
+class ReadBirthsReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

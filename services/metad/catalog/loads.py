@@ -26,6 +26,8 @@ class Loads:
         self._chunks: dict[LoadId, dict[int, Chunk]] = {}
         self._committed: dict[SpaceId, list[tuple[int, LoadId]]] = {}
         self._abandoned: dict[SpaceId, list[LoadId]] = {}
+        self._last_delete: dict[SpaceId, int] = {}
+        """The newest commit of a space that deletes nodes."""
         self._named: dict[tuple[SpaceId, str, str], LoadId] = {}
         """(space, resume key, source) -> the load that was committed under these, where the key is not empty."""
         for _, value in store.range(keys.LOADS):
@@ -151,8 +153,12 @@ class Loads:
             fresh[new.index] = new
         return list(fresh.values())
 
-    def commit(self, load_id: int, *, rejected: int, written: Iterable[int]) -> Load:
-        """Give a load its place in the order of writes; again, the same answer."""
+    def commit(self, load_id: int, *, rejected: int, written: Iterable[int], settled: int, deletes: bool) -> Load:
+        """Give a load its place in the order of writes; again, the same answer.
+
+        Every part knows which nodes the load brings back that were deleted up to commit ``settled``. Where nodes were deleted
+        since, the load stays open.
+        """
         load = self.get(load_id)
         if load.state is LoadState.COMMITTED:
             return load
@@ -161,8 +167,10 @@ class Loads:
         for index in sorted(known):
             if not (changed.get(index) or known[index]).written:
                 raise InvalidRequest(f"load {load_id} can not be committed: chunk {index} is not yet written by every part that it touches")
+        if self._last_delete.get(load.space_id, 0) > settled:
+            return load
         number, step = self._spaces.take_commit(load.space_id)
-        load = replace(load, state=LoadState.COMMITTED, commit=number, rejected=rejected)
+        load = replace(load, state=LoadState.COMMITTED, commit=number, rejected=rejected, deletes=deletes)
         self._end(load, Step({**registration.changes, **step.changes}, step.apply))
         return load
 
@@ -197,6 +205,7 @@ class Loads:
                 del self._chunks[load_id]
             self._committed.pop(space_id, None)
             self._abandoned.pop(space_id, None)
+            self._last_delete.pop(space_id, None)
             self._named = {name: load_id for name, load_id in self._named.items() if name[0] != space_id}
 
         return Step(changes, apply)
@@ -228,6 +237,8 @@ class Loads:
                 self._chunks[load.load_id] = {}
             case LoadState.COMMITTED:
                 self._committed.setdefault(load.space_id, []).append((load.commit, load.load_id))
+                if load.deletes:
+                    self._last_delete[load.space_id] = max(load.commit, self._last_delete.get(load.space_id, 0))
                 if load.resume_key:
                     self._named[load.space_id, load.resume_key, load.source] = load.load_id
             case LoadState.ABANDONED:

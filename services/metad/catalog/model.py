@@ -52,6 +52,8 @@ class Load:
     created_ms: int
     rejected: int
     """Bad rows that the client counted."""
+    deletes: bool = False
+    """Whether it deletes nodes; known once it is committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

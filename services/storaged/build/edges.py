@@ -185,7 +185,7 @@ def _records(work: Workplace, side: _Side, counts: _Counts, *, plain: bool) -> I
         near, far, eid, weight = _columns(ref, sections, near_section, far_section, weighted=side.weighted)
         row = side.rows.find(near)
         lost = row < 0
-        for dead in (near_dead.kills(near, ref.stamp), far_dead.kills(far, ref.stamp)):
+        for dead in (near_dead.kills(near, ref.stamp), far_dead.kills(far, ref.stamp), far_dead.dead(far)):
             if dead is not None:
                 lost |= dead
         if lost.any():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from storaged.build.progress import Progress
 from storaged.build.task import Task
-from storaged.store.graph import NODE_DELETES, BlockRef, GraphStore
+from storaged.store.graph import NODE_BIRTHS, NODE_DELETES, BlockRef, GraphStore
 from storaged.store.image_writer import Files, ImageWriter
 from storaged.store.tables import TableStore
 
@@ -28,14 +28,34 @@ class Tombstones:
     """int64[n], ascending."""
     stamps: I64
     """int64[n], when each was deleted last."""
+    back: NDArray[np.bool_]
+    """bool[n], which were written again since."""
 
     def kills(self, ids: I64, stamp: int) -> NDArray[np.bool_] | None:
         """Which of the ids were deleted after ``stamp``; None where none was."""
         if self.ids.size == 0 or ids.size == 0:
             return None
-        at = np.minimum(np.searchsorted(self.ids, ids), self.ids.size - 1)
+        at = self._find(ids)
         dead: NDArray[np.bool_] = (self.ids[at] == ids) & (self.stamps[at] > stamp)
         return dead if dead.any() else None
+
+    def dead(self, ids: I64) -> NDArray[np.bool_] | None:
+        """Which of the ids are deleted at the cut; None where none is. Every part says the same, whichever they are rows of."""
+        if self.ids.size == 0 or ids.size == 0:
+            return None
+        at = self._find(ids)
+        dead: NDArray[np.bool_] = (self.ids[at] == ids) & ~self.back[at]
+        return dead if dead.any() else None
+
+    def revive(self, ids: I64, stamp: int) -> None:
+        """These ids were written again at ``stamp``."""
+        if self.ids.size == 0 or ids.size == 0:
+            return
+        at = self._find(ids)
+        self.back[at[(self.ids[at] == ids) & (self.stamps[at] < stamp)]] = True
+
+    def _find(self, ids: I64) -> I64:
+        return np.minimum(np.searchsorted(self.ids, ids), self.ids.size - 1)
 
 
 class Source:
@@ -56,7 +76,7 @@ class Source:
             self._progress.step(ref.rows)
 
     def tombstones(self, node_type: int) -> Tombstones:
-        """The deletes of a node type; they come to every part."""
+        """The deletes of a node type, and which of them were made good; both come to every part."""
         if node_type not in self._tombstones:
             refs = self.refs(node_type, NODE_DELETES)
             blocks = [(sections["ids"], np.full(ref.rows, ref.stamp, np.int64)) for ref, sections in self.read(refs)]
@@ -65,7 +85,9 @@ class Source:
             order = np.argsort(ids, kind="stable")
             ids, stamps = ids[order], stamps[order]
             last = np.append(ids[1:] != ids[:-1], True)[: ids.size]
-            self._tombstones[node_type] = Tombstones(ids[last], stamps[last])
+            found = self._tombstones[node_type] = Tombstones(ids[last], stamps[last], np.zeros(int(last.sum()), np.bool_))
+            for ref, sections in self.read(self.refs(node_type, NODE_BIRTHS)):
+                found.revive(sections["ids"], ref.stamp)
         return self._tombstones[node_type]
 
 

@@ -13,7 +13,7 @@ import struct
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +39,12 @@ VALUE_BYTES = 768 << 10
 NODES, OUT_EDGES, IN_EDGES = int(BlockKind.NODES), int(BlockKind.OUT_EDGES), int(BlockKind.IN_EDGES)
 EDGE_FEATURES, NODE_DELETES = int(BlockKind.EDGE_FEATURES), int(BlockKind.NODE_DELETES)
 OUT_EDGE_DELETES, IN_EDGE_DELETES = int(BlockKind.OUT_EDGE_DELETES), int(BlockKind.IN_EDGE_DELETES)
+NODE_BIRTHS = int(BlockKind.NODE_BIRTHS)
 
 ID_SECTION = {
     NODES: "ids",
     NODE_DELETES: "ids",
+    NODE_BIRTHS: "ids",
     OUT_EDGES: "src",
     OUT_EDGE_DELETES: "src",
     IN_EDGES: "dst",
@@ -95,8 +97,9 @@ class GraphStore:
     def __init__(self, engine: Engine, schema: Schema, *, spill: Path | None = None) -> None:
         self._engine, self._schema = engine, schema
         self._lock = threading.Lock()
+        self._telling = threading.Lock()
         self._kinds = set(self._known_kinds())
-        self._members = Members(self._node_run, spill)
+        self._members = Members(self._node_run, NODES, spill)
         for part, kind, type_id in self._kinds:
             if kind in (NODES, NODE_DELETES):
                 prefix = keys.type_prefix(part, kind, type_id)
@@ -110,7 +113,22 @@ class GraphStore:
         return cls(RocksEngine(path, FAMILIES, read_only=read_only), schema, spill=None if read_only else path.with_name(path.name + "-members"))
 
     def write(self, blocks: Sequence[Block]) -> int:
-        """Keep the blocks, all or none, durable on return; a replay replaces what it replays. Gives the bytes kept."""
+        """Keep the blocks, all or none, durable on return; a replay replaces what it replays. Gives the bytes kept.
+
+        Births add to those that are there: they grow with the deletes that were known when they were told, and of two
+        tellers the one that knew less may come last.
+        """
+        if any(block.kind == NODE_BIRTHS for block in blocks):
+            with self._telling:
+                return self._write([self._with_earlier(block) if block.kind == NODE_BIRTHS else block for block in blocks])
+        return self._write(blocks)
+
+    def _with_earlier(self, block: Block) -> Block:
+        """A block of births with those that were told before."""
+        refs = [ref for ref in self.refs(block.part, (NODE_BIRTHS,), block.type_id, (block.load_id,)) if ref.key.chunk == block.chunk]
+        return replace(block, arrays={"ids": np.unique(np.concatenate([block.arrays["ids"], *(self.read(ref)["ids"] for ref in refs)]))})
+
+    def _write(self, blocks: Sequence[Block]) -> int:
         puts: list[Put] = []
         fresh: list[BlockKey] = []
         for block in blocks:
@@ -132,6 +150,21 @@ class GraphStore:
         """Which ids are alive after ``loads`` in this order and then what load ``load_id`` wrote so far; uint8[n]."""
         with self._lock:
             return self._members.alive(type_id, np.ascontiguousarray(ids, np.int64), load_id, loads)
+
+    def births(self, load_id: int, loads: Sequence[int]) -> list[tuple[int, int]]:
+        """(type, chunk) of every block of load ``load_id`` that writes nodes which are deleted after ``loads``, or by it."""
+        with self._lock:
+            return self._members.births(load_id, loads)
+
+    def born(self, type_id: int, chunk: int, load_id: int, loads: Sequence[int]) -> NDArray[np.int64]:
+        """Those nodes of one type and chunk; int64[n], ascending."""
+        with self._lock:
+            return self._members.born(type_id, chunk, load_id, loads)
+
+    def deletes_nodes(self, load_id: int) -> bool:
+        """Whether a load deletes nodes."""
+        with self._lock:
+            return self._members.deletes(load_id)
 
     def refs(self, part: int, kinds: Iterable[int], type_id: int, loads: Sequence[int]) -> list[BlockRef]:
         """The values of these kinds that ``loads`` wrote, in the order of the writes."""

@@ -84,10 +84,20 @@ class _Type:
 
 
 class Members:
-    """The living ids of every type, after committed loads and one in flight. Not thread-safe: its owner locks."""
+    """The living ids of every type, after committed loads and one in flight. Not thread-safe: its owner locks.
 
-    def __init__(self, read: Callable[[BlockKey], tuple[I64, bool]], spill: Path | None = None) -> None:
-        self._read, self._spill = read, spill
+    Parameters
+    ----------
+    read : callable
+        Gives a node block's ids, and whether it brings them to life.
+    births : int
+        The kind of the blocks that do.
+    spill : Path, optional
+        A folder for large runs.
+    """
+
+    def __init__(self, read: Callable[[BlockKey], tuple[I64, bool]], births: int, spill: Path | None = None) -> None:
+        self._read, self._births, self._spill = read, births, spill
         self._types: dict[int, _Type] = {}
         if spill is not None:
             shutil.rmtree(spill, ignore_errors=True)
@@ -128,6 +138,38 @@ class Members:
             layer.latest(ids, best)
         found: NDArray[np.uint8] = ((best >= 0) & (best & 1 == 1)).astype(np.uint8)
         return found
+
+    def deletes(self, load_id: int) -> bool:
+        """Whether a load deletes nodes."""
+        return any(self._deleting(kept, load_id) for kept in self._types.values())
+
+    def births(self, load_id: int, loads: Sequence[int]) -> list[tuple[int, int]]:
+        """(type, chunk) where load ``load_id`` writes nodes that are deleted after ``loads``, or that it deletes; ascending."""
+        found = []
+        for type_id, kept in self._types.items():
+            chunks = {key.chunk for key in kept.blocks.get(load_id, ()) if key.kind == self._births}
+            if chunks and any(self._deleting(kept, load) for load in (*loads, load_id)):
+                found += [(type_id, chunk) for chunk in chunks if len(self.born(type_id, chunk, load_id, loads))]
+        return sorted(found)
+
+    def born(self, type_id: int, chunk: int, load_id: int, loads: Sequence[int]) -> I64:
+        """Those nodes of one type and chunk; int64[n], ascending."""
+        kept = self._types.get(type_id, _Type())
+        self._apply(kept, tuple(loads))
+        found = [np.zeros(0, np.int64)]
+        own = kept.blocks.get(load_id, set())
+        for key in sorted(key for key in own if key.chunk == chunk and key.kind == self._births):
+            ids = np.unique(self._read(key)[0])
+            best = np.full(len(ids), -1, np.int64)
+            kept.committed.latest(ids, best)
+            back = (best >= 0) & (best & 1 == 0)
+            for deleted in (key for key in own if key.kind != self._births):
+                back |= np.isin(ids, self._read(deleted)[0])
+            found.append(ids[back])
+        return np.unique(np.concatenate(found))
+
+    def _deleting(self, kept: _Type, load_id: int) -> bool:
+        return any(key.kind != self._births for key in kept.blocks.get(load_id, ()))
 
     def _apply(self, kept: _Type, loads: tuple[int, ...]) -> None:
         if loads[: len(kept.applied)] != kept.applied:
