@@ -112,11 +112,29 @@ class CatalogApi:
         """One version with all its totals."""
         return wire.manifest_to(self._service.manifest(request.space, request.version))
 
+    def pin_version(self, request: mpb.PinVersionRequest, call: Call) -> mpb.Pin:
+        """A lease on a version."""
+        return wire.pin_to(self._service.pin(request.space, request.version, term_s=request.term_s, owner=request.owner))
+
+    def renew_pin(self, request: mpb.PinRequest, call: Call) -> mpb.Pin:
+        """A lease for another term."""
+        return wire.pin_to(self._service.renew_pin(request.pin_id))
+
+    def release_pin(self, request: mpb.PinRequest, call: Call) -> pb.Empty:
+        """The end of a lease."""
+        self._service.release_pin(request.pin_id)
+        return pb.Empty()
+
+    def list_pins(self, request: mpb.ListPinsRequest, call: Call) -> mpb.PinList:
+        """The leases that there are."""
+        return mpb.PinList(pins=[wire.pin_to(pin) for pin in self._service.pins(request.space)])
+
 
 class BeatsApi:
     """`asterism.v1.Beats`."""
 
-    def __init__(self, *, board: Board, cluster: Cluster, attendance: Attendance, polls: Polls, lease_s: float) -> None:
+    def __init__(self, *, service: Service, board: Board, cluster: Cluster, attendance: Attendance, polls: Polls, lease_s: float) -> None:
+        self._service = service
         self._board = board
         self._cluster = cluster
         self._attendance = attendance
@@ -141,3 +159,7 @@ class BeatsApi:
             self._board.wait_other(request.known_revision, until, call.is_active)
             self._cluster.check(uuid, role, request.incarnation)
         return self._polls.reply(role, uuid)
+
+    def find_dead_loads(self, request: mpb.LoadsHeld, call: Call) -> mpb.DeadLoads:
+        """The loads of which a storaged may remove what it holds."""
+        return mpb.DeadLoads(loads=self._service.dead_loads(request.space_id, request.loads))

@@ -119,6 +119,7 @@ class Metad:
 
     def _add_gauges(self) -> None:
         self.metrics.gauge("spaces", "Spaces there are.", lambda: len(self.rooms.service.spaces()))
+        self.metrics.gauge("pins", "Leases on versions.", lambda: len(self.rooms.service.pins()))
         for role in Role:
             self.metrics.gauge(f"{role.name.lower()}s_online", f"{role.name.lower()}s whose lease holds.", partial(self._online, role))
         for state in State:

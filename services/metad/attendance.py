@@ -6,8 +6,11 @@ import logging
 from collections.abc import Sequence
 
 from metad.board import Board
+from metad.catalog.catalog import Catalog
+from metad.catalog.spaces import hosts_of
 from metad.clock import Clock
 from metad.cluster import Cluster, Host, Role, Word
+from metad.ids import HostId, LoadId
 from metad.jobs import model
 from metad.jobs.driver import Driver
 from metad.store import codec, keys
@@ -19,9 +22,12 @@ logger = logging.getLogger(__name__)
 class Attendance:
     """Keeps the cluster up to date, on disk where that must last, and tells the machine of storageds."""
 
-    def __init__(self, *, store: MetaStore, board: Board, cluster: Cluster, driver: Driver, clock: Clock) -> None:
+    def __init__(self, *, store: MetaStore, board: Board, catalog: Catalog, cluster: Cluster, driver: Driver, clock: Clock) -> None:
         self._store = store
         self._board = board
+        self._catalog = catalog
+        self._dropped: dict[LoadId, set[HostId]] = {}
+        """Abandoned load -> the storageds without a block of it. They say it again at every beat."""
         self._cluster = cluster
         self._driver = driver
         self._clock = clock
@@ -36,7 +42,19 @@ class Attendance:
                 if known is None or not known.online or known.incarnation != word.incarnation:
                     self._driver.feed(model.HostSeen(now_ms=now_ms, host=word.uuid, incarnation=word.incarnation))
                 self._driver.feed(model.Reported(now_ms=now_ms, host=word.uuid, incarnation=word.incarnation, reports=tuple(reports)))
+                self._settle(word)
             return self._board.revision
+
+    def _settle(self, word: Word) -> None:
+        """Be done with abandoned loads of which no storaged of their space holds a block any more."""
+        for space in self._catalog.spaces.all() if word.dropped_loads else ():
+            for load_id in word.dropped_loads.intersection(self._catalog.loads.abandoned_of(space.space_id)):
+                said = self._dropped.setdefault(load_id, set())
+                said.add(word.uuid)
+                if hosts_of(space) <= said:
+                    self._catalog.loads.settle(load_id)
+                    del self._dropped[load_id]
+                    logger.info("load_settled", extra={"space": space.name, "load": load_id})
 
     def lapse(self) -> None:
         """Take those for gone whose lease is over."""

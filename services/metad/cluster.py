@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from asterism_proto.errors import InvalidRequest, Stale
-from metad.ids import HostId, SpaceId
+from metad.ids import HostId, LoadId, SpaceId
 
 
 class Role(Enum):
@@ -35,6 +35,8 @@ class Word:
     held: frozenset[tuple[SpaceId, int]] = frozenset()
     """(space, version) that it can draw from (storaged) or has seen (graphd)."""
     free_bytes: int = 0
+    dropped_loads: frozenset[LoadId] = frozenset()
+    """Of the abandoned loads that it was told of: those that it holds no block of (storaged)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +62,15 @@ class Host:
 class Cluster:
     """Every daemon that ever beat, less the graphds that are long gone."""
 
-    def __init__(self, hosts: Iterable[Host], *, lease_ms: int, now_ms: int) -> None:
-        """Take up ``hosts`` as they were left; those that were online get a full lease from now."""
+    def __init__(self, hosts: Iterable[Host], *, lease_ms: int, patience_ms: int, now_ms: int) -> None:
+        """Take up ``hosts`` as they were left; those that were online get a full lease from now.
+
+        ``patience_ms`` is how long a graphd must have known a version before nothing that it began earlier is under way.
+        """
         self._lease_ms = lease_ms
+        self._patience_ms = patience_ms
+        self._followed: dict[HostId, dict[SpaceId, list[tuple[int, int]]]] = {}
+        """graphd -> space -> (version, when it was first heard to route by it), ascending; from its first beat on."""
         self._hosts = {host.uuid: host for host in hosts}
         self._lease_end_ms = {host.uuid: now_ms + lease_ms for host in self._hosts.values() if host.online}
 
@@ -110,11 +118,30 @@ class Cluster:
 
     def put(self, host: Host, now_ms: int) -> None:
         """Take on what a host has become; being online starts its lease anew."""
+        if host.role is Role.GRAPHD:
+            self._follow(host, now_ms)
         self._hosts[host.uuid] = host
         if host.online:
             self._lease_end_ms[host.uuid] = now_ms + self._lease_ms
         else:
             self._lease_end_ms.pop(host.uuid, None)
+
+    def _follow(self, host: Host, now_ms: int) -> None:
+        """Note since when a graphd routes by which versions; one that restarted or went away has to say so anew."""
+        known = self._hosts.get(host.uuid)
+        if not host.online or known is None or known.incarnation != host.incarnation:
+            self._followed.pop(host.uuid, None)
+        if not host.online:
+            return
+        steps = self._followed.setdefault(host.uuid, {})
+        for space_id in steps.keys() - {space for space, _ in host.held}:
+            del steps[space_id]
+        for space_id, version in host.held:
+            mine = steps.setdefault(space_id, [])
+            if not mine or version > mine[-1][0]:
+                mine.append((version, now_ms))
+            while len(mine) > 1 and mine[1][1] <= now_ms - self._patience_ms:
+                del mine[0]
 
     def long_gone(self, role: Role, before_ms: int) -> list[HostId]:
         """Hosts of a role that are offline and were last heard before ``before_ms``."""
@@ -123,12 +150,19 @@ class Cluster:
     def remove(self, uuid: HostId) -> None:
         """Forget a host."""
         self._hosts.pop(uuid, None)
+        self._followed.pop(uuid, None)
         self._lease_end_ms.pop(uuid, None)
 
-    def left_behind(self, space_id: SpaceId, version: int) -> bool:
-        """Whether no graphd that is there still routes by something older than ``version`` of a space."""
+    def left_behind(self, space_id: SpaceId, version: int, now_ms: int) -> bool:
+        """Whether every graphd that is there has routed by something newer than ``version`` of a space for long enough.
+
+        One that was there when metad stopped, and has not spoken since, may route by anything.
+        """
         for host in self.online(Role.GRAPHD):
-            seen = [number for space, number in host.held if space == space_id]
-            if seen and max(seen) < version:
+            steps = self._followed.get(host.uuid)
+            if steps is None:
+                return False
+            since = next((since for number, since in steps.get(space_id, ()) if number > version), None)
+            if space_id in steps and (since is None or since > now_ms - self._patience_ms):
                 return False
         return True

@@ -8,5 +8,6 @@ SpaceId = NewType("SpaceId", int)
 LoadId = NewType("LoadId", int)
 JobId = NewType("JobId", int)
 TaskId = NewType("TaskId", int)
+PinId = NewType("PinId", int)
 HostId = NewType("HostId", str)
 """A daemon's uuid, which it keeps over restarts and changes of address."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad import wire
@@ -12,17 +14,29 @@ from metad.catalog.spaces import held_parts
 from metad.cluster import Cluster, Role
 from metad.ids import HostId
 from metad.jobs.driver import Driver
+from metad.jobs.model import Job
 
 
 class Polls:
-    """Composes replies from the catalog, the cluster and the jobs; ``uuid`` names the cluster that they belong to."""
+    """Composes replies from the catalog, the cluster and the jobs.
 
-    def __init__(self, *, uuid: str, board: Board, catalog: Catalog, cluster: Cluster, driver: Driver) -> None:
+    Parameters
+    ----------
+    uuid : str
+        Names the cluster that they belong to.
+    board, catalog, cluster, driver
+        What is told.
+    kept_jobs : callable
+        The jobs whose leftovers stay.
+    """
+
+    def __init__(self, *, uuid: str, board: Board, catalog: Catalog, cluster: Cluster, driver: Driver, kept_jobs: Callable[[], list[Job]]) -> None:
         self._uuid = uuid
         self._board = board
         self._catalog = catalog
         self._cluster = cluster
         self._driver = driver
+        self._kept_jobs = kept_jobs
         self._messages: dict[tuple[int, int], pb.Manifest] = {}
         """Manifests as messages, by (space, version): a manifest never changes and may carry many totals."""
 
@@ -43,6 +57,9 @@ class Polls:
                 self._add_route(reply, space)
                 reply.open_loads.extend(self._catalog.loads.open_of(space.space_id))
                 reply.abandoned_loads.extend(self._catalog.loads.abandoned_of(space.space_id))
+        for job in self._kept_jobs():
+            if any(task.host == uuid for task in job.tasks):
+                reply.kept_jobs.add(space_id=job.space_id, job_id=job.job_id)
         for job, task in self._driver.orders(uuid):
             loads = self._catalog.loads.committed_up_to(job.space_id, job.cut)
             reply.orders.add(

@@ -12,11 +12,11 @@ from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.schema import Schema
 from metad.board import Board
 from metad.catalog.catalog import Catalog
-from metad.catalog.model import Chunk, Load, Manifest, NewChunk, Space
+from metad.catalog.model import Chunk, Load, LoadState, Manifest, NewChunk, Pin, Space
 from metad.catalog.spaces import held_parts
 from metad.clock import Clock
 from metad.cluster import Cluster, Host, Role
-from metad.ids import LoadId
+from metad.ids import LoadId, SpaceId
 from metad.jobs import machine
 from metad.jobs.driver import Driver
 from metad.jobs.model import Job, State
@@ -91,7 +91,7 @@ class Service:
     def register_chunks(self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int]) -> list[Chunk]:
         """Take up chunks and acknowledgements; the chunks with their edge id bases."""
         with self._board.lock:
-            return self._catalog.loads.register(load_id, chunks, written)
+            return self._catalog.loads.register(load_id, chunks, written, now_ms=self._clock())
 
     def commit_load(self, load_id: int, *, rejected: int, written: Iterable[int], settled: int = 0, deletes: bool = False) -> Load:
         """Give a load its place in the order of writes; it stays open where nodes were deleted after commit ``settled``."""
@@ -101,9 +101,9 @@ class Service:
     def abandon_load(self, load_id: int) -> Load:
         """Give a load up, and have its blocks removed."""
         with self._board.lock:
-            was_there = load_id in self._catalog.loads.abandoned_of(self._catalog.loads.get(load_id).space_id)
-            load = self._catalog.loads.abandon(load_id)
-            if not was_there:
+            was_open = self._catalog.loads.get(load_id).state is LoadState.OPEN
+            load = self._catalog.loads.abandon(load_id, now_ms=self._clock())
+            if was_open:
                 self._board.changed()
             return load
 
@@ -112,6 +112,11 @@ class Service:
         with self._board.lock:
             load = self._catalog.loads.get(load_id)
             return load, self._catalog.loads.chunks(load)
+
+    def dead_loads(self, space_id: int, loads: Iterable[int]) -> list[LoadId]:
+        """Which of the loads that a storaged holds blocks of are neither open nor committed."""
+        with self._board.lock:
+            return self._catalog.loads.dead(SpaceId(space_id), loads)
 
     def commits(self, space: str, *, after: int) -> list[tuple[int, LoadId]]:
         """(commit number, load) of a space's committed loads with a larger number, in commit order."""
@@ -174,3 +179,27 @@ class Service:
         """One version of a space; 0 is the current one."""
         with self._board.lock:
             return self._catalog.versions.get(self._catalog.spaces.named(space), version)
+
+    # Pins.
+
+    def pin(self, space: str, version: int, *, term_s: float, owner: str) -> Pin:
+        """A lease on a version, 0 for the current one."""
+        with self._board.lock:
+            found = self._catalog.spaces.named(space)
+            manifest = self._catalog.versions.get(found, version)
+            return self._catalog.pins.take(found, manifest, term_s=term_s, owner=owner, now_ms=self._clock())
+
+    def renew_pin(self, pin_id: int) -> Pin:
+        """A full term from now."""
+        with self._board.lock:
+            return self._catalog.pins.renew(pin_id, now_ms=self._clock())
+
+    def release_pin(self, pin_id: int) -> None:
+        """End a pin; one that has ended is none to complain of."""
+        with self._board.lock:
+            self._catalog.pins.release(pin_id)
+
+    def pins(self, space: str = "") -> list[Pin]:
+        """The pins of a space, or all, by id."""
+        with self._board.lock:
+            return self._catalog.pins.of(self._catalog.spaces.named(space).space_id) if space else self._catalog.pins.all()

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from daemonkit.settings import DaemonSettings
+from metad.catalog.pins import PinRules
 from metad.jobs.model import Rules
 
 
@@ -41,12 +42,21 @@ class MetadSettings(DaemonSettings):
     host_away_limit_s: float = Field(default=600.0, gt=0)
     """A job whose storaged stays away longer fails."""
     keep_jobs_s: float = Field(default=7 * 86400.0, gt=0)
-    """How long ended jobs are remembered."""
+    """How long ended jobs, and loads that were abandoned, are remembered."""
+
+    keep_builds_s: float = Field(default=86400.0, ge=0)
+    """How long a failed or stopped build can be recovered from where it was; then its storageds remove what it left."""
+    load_lease_s: float = Field(default=7 * 86400.0, gt=0)
+    """An open load whose client is not heard of for longer is abandoned, and its blocks are removed."""
 
     keep_versions: int = Field(default=2, ge=1, le=100)
-    """Published versions of a space that are served."""
+    """Published versions of a space that are served, beside those that are pinned."""
     retire_after_s: float = Field(default=60.0, ge=0)
-    """How long a version is still served once it is too many: longer than the longest request."""
+    """How long every graphd must have known a newer version before one too many goes: longer than the longest request."""
+    pin_limit_s: float = Field(default=86400.0, ge=1)
+    """The longest term of a pin."""
+    pins_per_space: int = Field(default=1000, ge=1)
+    """Pins that a space may have at a time."""
 
     @model_validator(mode="after")
     def _times_fit(self) -> MetadSettings:
@@ -57,6 +67,10 @@ class MetadSettings(DaemonSettings):
         if self.host_away_limit_s <= self.lease_s:
             raise ValueError(f"host_away_limit_s {self.host_away_limit_s} must be more than lease_s {self.lease_s}: only then is a host away")
         return self
+
+    def pin_rules(self) -> PinRules:
+        """What may be pinned."""
+        return PinRules(term_limit_ms=int(self.pin_limit_s * 1000), limit=self.pins_per_space)
 
     def rules(self) -> Rules:
         """The machine's share of the settings."""

@@ -1,9 +1,11 @@
-"""What happens with time alone: leases end, retries fall due, old jobs, old versions and gone graphds go."""
+"""What happens with time alone: leases end, retries fall due; old jobs, versions, pins and loads, and gone graphds go."""
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
+from itertools import pairwise
 
 from asterism_proto.errors import AsterismError
 from metad.attendance import Attendance
@@ -36,6 +38,9 @@ class Upkeep:
         tick_s: float,
         keep_versions: int,
         retire_after_ms: int,
+        load_lease_ms: int,
+        keep_loads_ms: int,
+        kept_jobs: Callable[[], list[model.Job]],
     ) -> None:
         self._store = store
         self._board = board
@@ -47,6 +52,11 @@ class Upkeep:
         self._tick_s = tick_s
         self._keep_versions = keep_versions
         self._retire_after_ms = retire_after_ms
+        self._load_lease_ms = load_lease_ms
+        self._keep_loads_ms = keep_loads_ms
+        self._kept_jobs = kept_jobs
+        self._kept: set[int] = set()
+        """Ids of the jobs whose leftovers stayed when it was last looked at."""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metad-upkeep", daemon=True)
 
@@ -65,25 +75,53 @@ class Upkeep:
         self._attendance.lapse()
         with self._board.lock:
             self._driver.feed(model.Tick(now_ms=self._clock()))
+            self._expire_pins()
             self._retire()
+            self._lapse_loads()
+            self._clear()
         self._attendance.forget(_FORGET_GRAPHD_MS)
 
+    def _expire_pins(self) -> None:
+        for pin in self._catalog.pins.expire(self._clock()):
+            fields = {"space": pin.space, "version": pin.version, "pin": pin.pin_id, "owner": pin.owner}
+            logger.info("pin_expired", extra=fields)
+
     def _retire(self) -> None:
-        """Let old versions go that nobody routes by: the newer one is out for longer than any request may take."""
+        """Let old versions go that nobody pins and nobody routes by: a newer one is known for longer than any request takes."""
+        now_ms = self._clock()
         for space in self._catalog.spaces.all():
             served = self._catalog.versions.served(space.space_id)
-            old = served[: -self._keep_versions]
-            if not old:
+            pinned = self._catalog.pins.versions(space.space_id)
+            gone = [
+                manifest.version
+                for manifest, newer in list(pairwise(served))[: max(len(served) - self._keep_versions, 0)]
+                if manifest.version not in pinned
+                and now_ms - newer.created_ms >= self._retire_after_ms
+                and self._cluster.left_behind(space.space_id, manifest.version, now_ms)
+            ]
+            if not gone:
                 continue
-            follower = served[-self._keep_versions]
-            if self._clock() - follower.created_ms < self._retire_after_ms or not self._cluster.left_behind(space.space_id, follower.version):
-                continue
-            gone = [manifest.version for manifest in old]
             step = self._catalog.versions.retire(space.space_id, gone)
             self._store.write(step.changes)
             step.apply()
             self._board.changed()
             logger.info("versions_retired", extra={"space": space.name, "versions": gone})
+
+    def _lapse_loads(self) -> None:
+        """Abandon the open loads whose clients are gone, and forget those that were abandoned long ago."""
+        now_ms = self._clock()
+        for load in self._catalog.loads.lapsed(now_ms - self._load_lease_ms):
+            self._catalog.loads.abandon(load.load_id, now_ms=now_ms)
+            self._board.changed()
+            logger.warning("load_lapsed", extra={"space": load.space, "load": load.load_id, "source": load.source})
+        self._catalog.loads.forget(now_ms - self._keep_loads_ms)
+
+    def _clear(self) -> None:
+        """Tell storageds once the leftovers of a job are to go."""
+        kept = {job.job_id for job in self._kept_jobs()}
+        if self._kept - kept:
+            self._board.changed()
+        self._kept = set(kept)
 
     def _run(self) -> None:
         while not self._over.wait(self._tick_s):

@@ -14,9 +14,9 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from metad.catalog.model import Chunk, Load, LoadState, Manifest, NewChunk, Space
+from metad.catalog.model import Chunk, Load, LoadState, Manifest, NewChunk, Pin, Space
 from metad.cluster import Host, Role, Word
-from metad.ids import HostId, JobId, LoadId, SpaceId, TaskId
+from metad.ids import HostId, JobId, LoadId, PinId, SpaceId, TaskId
 from metad.jobs.model import Job, Report, State, Task
 from metad.totals import Element, PartImage, Result, Total
 
@@ -61,6 +61,9 @@ def load_to(load: Load, chunks: Iterable[Chunk] = ()) -> mpb.Load:
         created_ms=load.created_ms,
         rejected=load.rejected,
         deletes=load.deletes,
+        seen_ms=load.seen_ms,
+        ended_ms=load.ended_ms,
+        settled=load.settled,
     )
 
 
@@ -77,6 +80,9 @@ def load_of(message: mpb.Load) -> Load:
         created_ms=message.created_ms,
         rejected=message.rejected,
         deletes=message.deletes,
+        seen_ms=message.seen_ms,
+        ended_ms=message.ended_ms,
+        settled=message.settled,
     )
 
 
@@ -199,6 +205,34 @@ def sealed(manifest: Manifest) -> Manifest:
     return replace(manifest, digest=hashlib.sha256(bare.SerializeToString(deterministic=True)).hexdigest())
 
 
+def pin_to(pin: Pin) -> mpb.Pin:
+    """A pin as it travels."""
+    return mpb.Pin(
+        pin_id=pin.pin_id,
+        space_id=pin.space_id,
+        space=pin.space,
+        version=pin.version,
+        owner=pin.owner,
+        term_s=pin.term_ms / 1000,
+        created_ms=pin.created_ms,
+        expires_ms=pin.expires_ms,
+    )
+
+
+def pin_of(message: mpb.Pin) -> Pin:
+    """A pin that was kept."""
+    return Pin(
+        pin_id=PinId(message.pin_id),
+        space_id=SpaceId(message.space_id),
+        space=message.space,
+        version=message.version,
+        owner=message.owner,
+        term_ms=round(message.term_s * 1000),
+        created_ms=message.created_ms,
+        expires_ms=message.expires_ms,
+    )
+
+
 def result_to(result: Result) -> pb.Manifest:
     """A task's result as a manifest without a head: how it is kept until its job publishes."""
     return pb.Manifest(totals=[_total_to(total) for total in result.totals], images=[_image_to(image) for image in result.images])
@@ -312,6 +346,7 @@ def word_of(message: mpb.BeatRequest) -> Word:
         http_address=message.http_address,
         held=frozenset((SpaceId(held.space_id), held.version) for held in message.held),
         free_bytes=message.free_bytes,
+        dropped_loads=frozenset(LoadId(load) for load in message.dropped_loads),
     )
 
 

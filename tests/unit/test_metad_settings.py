@@ -28,6 +28,10 @@ def test_the_defaults_are_those_that_are_promised() -> None:
         "keep_jobs_s": 604800.0,
         "keep_versions": 2,
         "retire_after_s": 60.0,
+        "pin_limit_s": 86_400.0,
+        "pins_per_space": 1000,
+        "keep_builds_s": 86_400.0,
+        "load_lease_s": 604_800.0,
     }
     flags = MetadSettings().flags()
     assert {name: flags[name] for name in promised} == promised

@@ -69,7 +69,7 @@ class BeginLoadRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., source: _Optional[str] = ..., resume_key: _Optional[str] = ...) -> None: ...
 
 class Load(_message.Message):
-    __slots__ = ("load_id", "space_id", "space", "state", "commit", "source", "resume_key", "chunks", "created_ms", "rejected", "deletes")
+    __slots__ = ("load_id", "space_id", "space", "state", "commit", "source", "resume_key", "chunks", "created_ms", "rejected", "deletes", "seen_ms", "ended_ms", "settled")
     LOAD_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_FIELD_NUMBER: _ClassVar[int]
@@ -81,6 +81,9 @@ class Load(_message.Message):
     CREATED_MS_FIELD_NUMBER: _ClassVar[int]
     REJECTED_FIELD_NUMBER: _ClassVar[int]
     DELETES_FIELD_NUMBER: _ClassVar[int]
+    SEEN_MS_FIELD_NUMBER: _ClassVar[int]
+    ENDED_MS_FIELD_NUMBER: _ClassVar[int]
+    SETTLED_FIELD_NUMBER: _ClassVar[int]
     load_id: int
     space_id: int
     space: str
@@ -92,7 +95,10 @@ class Load(_message.Message):
     created_ms: int
     rejected: int
     deletes: bool
-    def __init__(self, load_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., state: _Optional[_Union[LoadState, str]] = ..., commit: _Optional[int] = ..., source: _Optional[str] = ..., resume_key: _Optional[str] = ..., chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ..., created_ms: _Optional[int] = ..., rejected: _Optional[int] = ..., deletes: bool = ...) -> None: ...
+    seen_ms: int
+    ended_ms: int
+    settled: bool
+    def __init__(self, load_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., state: _Optional[_Union[LoadState, str]] = ..., commit: _Optional[int] = ..., source: _Optional[str] = ..., resume_key: _Optional[str] = ..., chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ..., created_ms: _Optional[int] = ..., rejected: _Optional[int] = ..., deletes: bool = ..., seen_ms: _Optional[int] = ..., ended_ms: _Optional[int] = ..., settled: bool = ...) -> None: ...
 
 class Chunk(_message.Message):
     __slots__ = ("index", "element", "type_id", "rows", "digest", "base", "written")
@@ -253,6 +259,56 @@ class ManifestRequest(_message.Message):
     version: int
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
 
+class Pin(_message.Message):
+    __slots__ = ("pin_id", "space_id", "space", "version", "owner", "term_s", "created_ms", "expires_ms")
+    PIN_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    TERM_S_FIELD_NUMBER: _ClassVar[int]
+    CREATED_MS_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_MS_FIELD_NUMBER: _ClassVar[int]
+    pin_id: int
+    space_id: int
+    space: str
+    version: int
+    owner: str
+    term_s: float
+    created_ms: int
+    expires_ms: int
+    def __init__(self, pin_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., version: _Optional[int] = ..., owner: _Optional[str] = ..., term_s: _Optional[float] = ..., created_ms: _Optional[int] = ..., expires_ms: _Optional[int] = ...) -> None: ...
+
+class PinVersionRequest(_message.Message):
+    __slots__ = ("space", "version", "term_s", "owner")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TERM_S_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    term_s: float
+    owner: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., term_s: _Optional[float] = ..., owner: _Optional[str] = ...) -> None: ...
+
+class PinRequest(_message.Message):
+    __slots__ = ("pin_id",)
+    PIN_ID_FIELD_NUMBER: _ClassVar[int]
+    pin_id: int
+    def __init__(self, pin_id: _Optional[int] = ...) -> None: ...
+
+class ListPinsRequest(_message.Message):
+    __slots__ = ("space",)
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    def __init__(self, space: _Optional[str] = ...) -> None: ...
+
+class PinList(_message.Message):
+    __slots__ = ("pins",)
+    PINS_FIELD_NUMBER: _ClassVar[int]
+    pins: _containers.RepeatedCompositeFieldContainer[Pin]
+    def __init__(self, pins: _Optional[_Iterable[_Union[Pin, _Mapping]]] = ...) -> None: ...
+
 class TaskReport(_message.Message):
     __slots__ = ("task_id", "attempt", "state", "phase", "rows_done", "rows_total", "cause", "totals", "images", "result", "permanent")
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
@@ -288,7 +344,7 @@ class HeldVersion(_message.Message):
     def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ...) -> None: ...
 
 class BeatRequest(_message.Message):
-    __slots__ = ("role", "uuid", "incarnation", "address", "http_address", "tasks", "held", "free_bytes")
+    __slots__ = ("role", "uuid", "incarnation", "address", "http_address", "tasks", "held", "free_bytes", "dropped_loads")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
@@ -297,6 +353,7 @@ class BeatRequest(_message.Message):
     TASKS_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
     FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_LOADS_FIELD_NUMBER: _ClassVar[int]
     role: Role
     uuid: str
     incarnation: int
@@ -305,7 +362,8 @@ class BeatRequest(_message.Message):
     tasks: _containers.RepeatedCompositeFieldContainer[TaskReport]
     held: _containers.RepeatedCompositeFieldContainer[HeldVersion]
     free_bytes: int
-    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskReport, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[HeldVersion, _Mapping]]] = ..., free_bytes: _Optional[int] = ...) -> None: ...
+    dropped_loads: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskReport, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[HeldVersion, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., dropped_loads: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class BeatReply(_message.Message):
     __slots__ = ("revision", "lease_s")
@@ -362,6 +420,14 @@ class TaskOrder(_message.Message):
     version: int
     def __init__(self, task_id: _Optional[int] = ..., job_id: _Optional[int] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., space_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., cut: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ..., commits: _Optional[_Iterable[int]] = ..., options: _Optional[_Mapping[str, str]] = ..., version: _Optional[int] = ...) -> None: ...
 
+class KeptJob(_message.Message):
+    __slots__ = ("space_id", "job_id")
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    space_id: int
+    job_id: int
+    def __init__(self, space_id: _Optional[int] = ..., job_id: _Optional[int] = ...) -> None: ...
+
 class SpaceRoute(_message.Message):
     __slots__ = ("space", "versions")
     SPACE_FIELD_NUMBER: _ClassVar[int]
@@ -371,13 +437,14 @@ class SpaceRoute(_message.Message):
     def __init__(self, space: _Optional[_Union[_common_pb2.Space, _Mapping]] = ..., versions: _Optional[_Iterable[_Union[_common_pb2.Manifest, _Mapping]]] = ...) -> None: ...
 
 class PollReply(_message.Message):
-    __slots__ = ("revision", "spaces", "orders", "storaged", "open_loads", "abandoned_loads", "cluster")
+    __slots__ = ("revision", "spaces", "orders", "storaged", "open_loads", "abandoned_loads", "kept_jobs", "cluster")
     REVISION_FIELD_NUMBER: _ClassVar[int]
     SPACES_FIELD_NUMBER: _ClassVar[int]
     ORDERS_FIELD_NUMBER: _ClassVar[int]
     STORAGED_FIELD_NUMBER: _ClassVar[int]
     OPEN_LOADS_FIELD_NUMBER: _ClassVar[int]
     ABANDONED_LOADS_FIELD_NUMBER: _ClassVar[int]
+    KEPT_JOBS_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
     revision: int
     spaces: _containers.RepeatedCompositeFieldContainer[SpaceRoute]
@@ -385,5 +452,22 @@ class PollReply(_message.Message):
     storaged: _containers.RepeatedCompositeFieldContainer[Host]
     open_loads: _containers.RepeatedScalarFieldContainer[int]
     abandoned_loads: _containers.RepeatedScalarFieldContainer[int]
+    kept_jobs: _containers.RepeatedCompositeFieldContainer[KeptJob]
     cluster: str
-    def __init__(self, revision: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[SpaceRoute, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[TaskOrder, _Mapping]]] = ..., storaged: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., abandoned_loads: _Optional[_Iterable[int]] = ..., cluster: _Optional[str] = ...) -> None: ...
+    def __init__(self, revision: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[SpaceRoute, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[TaskOrder, _Mapping]]] = ..., storaged: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., abandoned_loads: _Optional[_Iterable[int]] = ..., kept_jobs: _Optional[_Iterable[_Union[KeptJob, _Mapping]]] = ..., cluster: _Optional[str] = ...) -> None: ...
+
+class LoadsHeld(_message.Message):
+    __slots__ = ("uuid", "space_id", "loads")
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    LOADS_FIELD_NUMBER: _ClassVar[int]
+    uuid: str
+    space_id: int
+    loads: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, uuid: _Optional[str] = ..., space_id: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class DeadLoads(_message.Message):
+    __slots__ = ("loads",)
+    LOADS_FIELD_NUMBER: _ClassVar[int]
+    loads: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, loads: _Optional[_Iterable[int]] = ...) -> None: ...

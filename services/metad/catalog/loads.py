@@ -14,6 +14,9 @@ from metad.store import codec, keys
 from metad.store.port import MetaStore
 from metad.totals import Element
 
+_SEEN_STEP_MS = 60_000
+"""How often it is written down that a load's client is still there, where nothing else is."""
+
 
 class Loads:
     """Every load there is. Open ones are in memory with their chunks, of the others only what builds ask."""
@@ -25,9 +28,10 @@ class Loads:
         self._open: dict[LoadId, Load] = {}
         self._chunks: dict[LoadId, dict[int, Chunk]] = {}
         self._committed: dict[SpaceId, list[tuple[int, LoadId]]] = {}
-        self._abandoned: dict[SpaceId, list[LoadId]] = {}
         self._last_delete: dict[SpaceId, int] = {}
         """The newest commit of a space that deletes nodes."""
+        self._abandoned: dict[LoadId, Load] = {}
+        """Until their records go too."""
         self._named: dict[tuple[SpaceId, str, str], LoadId] = {}
         """(space, resume key, source) -> the load that was committed under these, where the key is not empty."""
         for _, value in store.range(keys.LOADS):
@@ -50,9 +54,7 @@ class Loads:
                 return load, self.chunks(load)
             for load in self._open.values():
                 if load.space_id == space.space_id and load.resume_key == resume_key:
-                    if load.source != source:
-                        load = self._renamed(load, source)
-                    return load, self.chunks(load)
+                    return self._resumed(load, source, now_ms), self.chunks(load)
         load = Load(
             load_id=LoadId(self._next),
             space_id=space.space_id,
@@ -63,14 +65,15 @@ class Loads:
             resume_key=resume_key,
             created_ms=now_ms,
             rejected=0,
+            seen_ms=now_ms,
         )
         self._store.write({keys.load(load.load_id): codec.load_to(load), keys.NEXT_LOAD: codec.number_to(self._next + 1)})
         self._next += 1
         self._put(load)
         return load, []
 
-    def _renamed(self, load: Load, source: str) -> Load:
-        load = replace(load, source=source)
+    def _resumed(self, load: Load, source: str, now_ms: int) -> Load:
+        load = replace(load, source=source, seen_ms=now_ms)
         self._store.write({keys.load(load.load_id): codec.load_to(load)})
         self._open[load.load_id] = load
         return load
@@ -93,7 +96,7 @@ class Loads:
             return self._stored_chunks(load.load_id)
         return [held[index] for index in sorted(held)]
 
-    def register(self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int]) -> list[Chunk]:
+    def register(self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int], *, now_ms: int) -> list[Chunk]:
         """Take up chunks and acknowledgements, durably; gives the chunks of the call with their bases.
 
         The same chunk again gives the same answer. Another content under an index that is taken is a Conflict, written or
@@ -102,10 +105,19 @@ class Loads:
         load = self.get(load_id)
         known = self._known(load)
         changed, step = self._registration(load, known, chunks, written)
-        if changed:
-            self._store.write(step.changes)
+        seen = self._seen(load, now_ms)
+        if changed or seen.changes:
+            self._store.write({**step.changes, **seen.changes})
             step.apply()
+            seen.apply()
         return [changed.get(new.index) or known[new.index] for new in chunks]
+
+    def _seen(self, load: Load, now_ms: int) -> Step:
+        """A load whose client was heard of just now."""
+        if load.state is not LoadState.OPEN or now_ms - _last_seen(load) < _SEEN_STEP_MS:
+            return Step()
+        load = replace(load, seen_ms=now_ms)
+        return Step({keys.load(load.load_id): codec.load_to(load)}, lambda: self._open.update({load.load_id: load}))
 
     def _known(self, load: Load) -> dict[int, Chunk]:
         if load.state is LoadState.ABANDONED:
@@ -127,7 +139,8 @@ class Loads:
 
         def apply() -> None:
             bases.apply()
-            self._chunks[load.load_id].update(changed)
+            if changed:
+                self._chunks[load.load_id].update(changed)
 
         return changed, Step({**bases.changes, **{keys.chunk(load.load_id, i): codec.chunk_to(chunk) for i, chunk in changed.items()}}, apply)
 
@@ -174,15 +187,41 @@ class Loads:
         self._end(load, Step({**registration.changes, **step.changes}, step.apply))
         return load
 
-    def abandon(self, load_id: int) -> Load:
+    def abandon(self, load_id: int, *, now_ms: int) -> Load:
         """Give a load up; again, the same answer. What is committed stays."""
         load = self.get(load_id)
         if load.state is LoadState.COMMITTED:
             raise Conflict(f"load {load_id} is committed (number {load.commit}) and can not be abandoned; delete what it wrote with another load")
         if load.state is LoadState.OPEN:
-            load = replace(load, state=LoadState.ABANDONED)
+            load = replace(load, state=LoadState.ABANDONED, ended_ms=now_ms)
             self._end(load, Step({keys.chunk(load_id, index): None for index in self._chunks[load.load_id]}))
         return load
+
+    def lapsed(self, since_ms: int) -> list[Load]:
+        """The open loads whose clients were last heard of before."""
+        return [load for load in self._open.values() if _last_seen(load) < since_ms]
+
+    def settle(self, load_id: LoadId) -> None:
+        """No block of an abandoned load is left anywhere: nobody need be told of it any more."""
+        load = replace(self._abandoned[load_id], settled=True)
+        self._store.write({keys.load(load_id): codec.load_to(load)})
+        self._abandoned[load_id] = load
+
+    def forget(self, before_ms: int) -> None:
+        """Remove the records of loads that were abandoned before, and are settled."""
+        gone = [load.load_id for load in self._abandoned.values() if load.settled and load.ended_ms < before_ms]
+        if gone:
+            self._store.write({keys.load(load_id): None for load_id in gone})
+            for load_id in gone:
+                del self._abandoned[load_id]
+
+    def dead(self, space_id: SpaceId, load_ids: Iterable[int]) -> list[LoadId]:
+        """Those of a storaged's loads of a space that are neither open nor committed.
+
+        Never one that this catalog has not given out yet: it was restored from an older state of itself, and knows no better.
+        """
+        alive = {load_id for _, load_id in self._committed.get(space_id, ())} | set(self._open)
+        return sorted(LoadId(load_id) for load_id in set(load_ids) if load_id not in alive and 0 < load_id < self._next)
 
     def _end(self, load: Load, step: Step) -> None:
         self._store.write({**step.changes, keys.load(load.load_id): codec.load_to(load)})
@@ -195,7 +234,8 @@ class Loads:
         """The end of a space's loads."""
         changes: dict[bytes, bytes | None] = {}
         gone = [load_id for load_id, load in self._open.items() if load.space_id == space_id]
-        for load_id in [*gone, *self._abandoned.get(space_id, ()), *(load_id for _, load_id in self._committed.get(space_id, ()))]:
+        given_up = [load_id for load_id, load in self._abandoned.items() if load.space_id == space_id]
+        for load_id in [*gone, *given_up, *(load_id for _, load_id in self._committed.get(space_id, ()))]:
             changes[keys.load(load_id)] = None
             changes |= {key: None for key, _ in self._store.range(keys.chunks(load_id))}
 
@@ -203,8 +243,9 @@ class Loads:
             for load_id in gone:
                 del self._open[load_id]
                 del self._chunks[load_id]
+            for load_id in given_up:
+                del self._abandoned[load_id]
             self._committed.pop(space_id, None)
-            self._abandoned.pop(space_id, None)
             self._last_delete.pop(space_id, None)
             self._named = {name: load_id for name, load_id in self._named.items() if name[0] != space_id}
 
@@ -215,8 +256,8 @@ class Loads:
         return sorted(load.load_id for load in self._open.values() if load.space_id == space_id)
 
     def abandoned_of(self, space_id: SpaceId) -> list[LoadId]:
-        """The abandoned loads of a space."""
-        return sorted(self._abandoned.get(space_id, ()))
+        """The abandoned loads of a space that some storaged may still hold blocks of."""
+        return sorted(load.load_id for load in self._abandoned.values() if load.space_id == space_id and not load.settled)
 
     def committed_up_to(self, space_id: SpaceId, cut: int) -> list[tuple[int, LoadId]]:
         """(commit number, load) of a space up to a cut, in commit order."""
@@ -242,7 +283,7 @@ class Loads:
                 if load.resume_key:
                     self._named[load.space_id, load.resume_key, load.source] = load.load_id
             case LoadState.ABANDONED:
-                self._abandoned.setdefault(load.space_id, []).append(load.load_id)
+                self._abandoned[load.load_id] = load
 
 
 def _check(chunk: NewChunk, space: Space) -> None:
@@ -255,6 +296,10 @@ def _check(chunk: NewChunk, space: Space) -> None:
         raise InvalidRequest(f"chunk {chunk.index}: {chunk.rows} rows; expected 0 or more")
     if not chunk.digest:
         raise InvalidRequest(f"chunk {chunk.index}: its digest is empty; a chunk is known by its content")
+
+
+def _last_seen(load: Load) -> int:
+    return load.seen_ms or load.created_ms
 
 
 def _same(old: NewChunk, new: NewChunk) -> bool:

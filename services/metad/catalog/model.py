@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from asterism_proto.schema import Schema
-from metad.ids import HostId, JobId, LoadId, SpaceId
+from metad.ids import HostId, JobId, LoadId, PinId, SpaceId
 from metad.store.port import Changes
 from metad.totals import Element, PartImage, Total
 
@@ -54,6 +54,12 @@ class Load:
     """Bad rows that the client counted."""
     deletes: bool = False
     """Whether it deletes nodes; known once it is committed."""
+    seen_ms: int = 0
+    """When its client was last heard of, give or take a minute; 0 = when it was created."""
+    ended_ms: int = 0
+    """When it was abandoned."""
+    settled: bool = False
+    """Of an abandoned one: whether every storaged of its space has said that none of its blocks is left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +97,23 @@ class Manifest:
     images: tuple[PartImage, ...]
     digest: str
     """sha256 of all of the above as it travels; empty before it is sealed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """A lease on a version: while it lasts, the version is served."""
+
+    pin_id: PinId
+    space_id: SpaceId
+    space: str
+    version: int
+    owner: str
+    """Who asked for it, in words."""
+    term_ms: int
+    """What each renewal grants."""
+    created_ms: int
+    expires_ms: int
+    """Unless it is renewed."""
 
 
 @dataclass(frozen=True, slots=True)

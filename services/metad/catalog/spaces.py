@@ -123,6 +123,11 @@ def held_parts(space: Space, host: HostId) -> list[int]:
     return [part for part, hosts in enumerate(space.parts) if host in hosts]
 
 
+def hosts_of(space: Space) -> set[HostId]:
+    """The storageds that hold a part of a space."""
+    return {host for hosts in space.parts for host in hosts}
+
+
 def shares(space: Space) -> dict[HostId, list[int]]:
     """The parts of a space by the storaged that builds them: the first of each part's hosts."""
     found: dict[HostId, list[int]] = {}

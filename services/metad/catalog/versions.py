@@ -27,6 +27,11 @@ class Versions:
         """Those to serve, ascending; the last is the current one."""
         return self._served.get(space_id, ())
 
+    def current(self, space_id: SpaceId) -> Manifest | None:
+        """The newest one, where there is one."""
+        served = self.served(space_id)
+        return served[-1] if served else None
+
     def get(self, space: Space, version: int) -> Manifest:
         """One version, 0 for the current one; NotFound says which there are."""
         served = self.served(space.space_id)

@@ -115,15 +115,16 @@ def _spaces(service: Service) -> APIRouter:
 
     @api.get("/spaces/{name}/versions")
     def list_versions(name: SpaceName) -> list[VersionView]:
-        """The versions that are served, newest first."""
+        """The versions that are served, newest first, with who pins them."""
         space = service.space(name)
-        return [version_view(space, manifest) for manifest in service.versions(name)]
+        pins = service.pins(name)
+        return [version_view(space, manifest, pins) for manifest in service.versions(name)]
 
     @api.get("/spaces/{name}/versions/{version}")
     def get_version(name: SpaceName, version: Annotated[str, Path(description="The version's number.", examples=["3"])]) -> VersionView:
         """One version."""
         space = service.space(name)
-        return version_view(space, service.manifest(name, _number("version", version, at_least=1)))
+        return version_view(space, service.manifest(name, _number("version", version, at_least=1)), service.pins(name))
 
     return api
 

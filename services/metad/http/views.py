@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from asterism_proto.schema import Schema
-from metad.catalog.model import Manifest, Space
+from metad.catalog.model import Manifest, Pin, Space
 from metad.catalog.spaces import shares
 from metad.cluster import Host
 from metad.jobs.model import Job, State, Task
@@ -127,6 +127,19 @@ class TypeTotalView(_View):
     """Largest total variation, among the parts, between the tables' exact law and the weights."""
 
 
+class PinView(_View):
+    """A lease on a version: while it lasts, the version is served."""
+
+    pin_id: int
+    owner: str = Field(examples=["trainer-3 (pid 4711)"])
+    """Who asked for it."""
+    term_s: float
+    """What each renewal grants, in seconds."""
+    created_ms: int
+    expires_ms: int
+    """Unless it is renewed."""
+
+
 class VersionView(_View):
     """A published version."""
 
@@ -139,6 +152,8 @@ class VersionView(_View):
     digest: str
     """sha256 of its manifest."""
     current: bool
+    pins: list[PinView]
+    """Who keeps it from going."""
     totals: list[TypeTotalView]
 
 
@@ -258,7 +273,7 @@ def space_view(space: Space, current: Manifest | None) -> SpaceView:
     )
 
 
-def version_view(space: Space, manifest: Manifest) -> VersionView:
+def version_view(space: Space, manifest: Manifest, pins: Sequence[Pin]) -> VersionView:
     """A version as it is shown."""
     return VersionView(
         version=manifest.version,
@@ -267,6 +282,11 @@ def version_view(space: Space, manifest: Manifest) -> VersionView:
         created_ms=manifest.created_ms,
         digest=manifest.digest,
         current=manifest.version == space.version,
+        pins=[
+            PinView(pin_id=pin.pin_id, owner=pin.owner, term_s=pin.term_ms / 1000, created_ms=pin.created_ms, expires_ms=pin.expires_ms)
+            for pin in pins
+            if pin.version == manifest.version
+        ],
         totals=_type_totals(space.schema, manifest.totals),
     )
 

@@ -67,7 +67,11 @@ class Driver:
 
     def drop(self, space: Space) -> None:
         """End a space and its jobs, in one write."""
-        self.feed(model.SpaceDropped(now_ms=self._clock(), space_id=space.space_id), also=self._catalog.drop(space))
+        also = self._catalog.drop(space)
+        for job in self._state.jobs.values():
+            if job.space_id == space.space_id:
+                also = Step({**also.changes, **_without_results(job)}, also.apply)
+        self.feed(model.SpaceDropped(now_ms=self._clock(), space_id=space.space_id), also=also)
         self._board.changed()
         logger.info("space_dropped", extra={"space": space.name, "space_id": space.space_id})
 

@@ -12,7 +12,7 @@ from asterism_proto.errors import Corrupt
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad import wire
-from metad.catalog.model import Chunk, Load, Manifest, Space
+from metad.catalog.model import Chunk, Load, Manifest, Pin, Space
 from metad.cluster import Host
 from metad.ids import HostId, JobId, SpaceId, TaskId
 from metad.jobs.model import Job, State, Task
@@ -72,6 +72,16 @@ def manifest_from(value: bytes) -> Manifest:
     if wire.sealed(manifest).digest != manifest.digest:
         raise Corrupt(f"the manifest of space {manifest.space_id}, version {manifest.version} is not what was published: its digest differs")
     return manifest
+
+
+def pin_to(pin: Pin) -> bytes:
+    """A pin."""
+    return _bytes(wire.pin_to(pin))
+
+
+def pin_from(value: bytes) -> Pin:
+    """A pin."""
+    return wire.pin_of(_read(mpb.Pin(), value))
 
 
 def host_to(host: Host) -> bytes:

@@ -1,7 +1,7 @@
 """Keys of the store: readable, zero-padded so that they sort by number, under the format's version.
 
 1/format                       what wrote the store
-1/next/SPACE|LOAD              the next id of a kind (jobs and tasks: 1/next/JOB)
+1/next/SPACE|LOAD|PIN          the next id of a kind (jobs and tasks: 1/next/JOB)
 1/space/SPACE                  a space, with its parts and its current version
 1/commit/SPACE                 its last commit number
 1/base/SPACE/TYPE              the next edge id of an edge type
@@ -11,6 +11,7 @@
 1/host/UUID                    a daemon's address and incarnation, as last changed
 1/job/JOB                      a job with its tasks
 1/result/JOB/TASK              what a finished task reported, until its job publishes
+1/pin/PIN                      a lease on a version, as it was taken: renewals live in memory
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ NEXT_SPACE = _FORMAT + b"next/space"
 NEXT_LOAD = _FORMAT + b"next/load"
 NEXT_JOB = _FORMAT + b"next/job"
 NEXT_TASK = _FORMAT + b"next/task"
+NEXT_PIN = _FORMAT + b"next/pin"
 SPACES = _FORMAT + b"space/"
 COMMITS = _FORMAT + b"commit/"
 BASES = _FORMAT + b"base/"
@@ -31,6 +33,7 @@ VERSIONS = _FORMAT + b"version/"
 HOSTS = _FORMAT + b"host/"
 JOBS = _FORMAT + b"job/"
 RESULTS = _FORMAT + b"result/"
+PINS = _FORMAT + b"pin/"
 
 
 def _n(*numbers: int) -> bytes:
@@ -100,6 +103,11 @@ def results(job_id: int) -> bytes:
 def result(job_id: int, task_id: int) -> bytes:
     """Of one task's result."""
     return RESULTS + _n(job_id, task_id)
+
+
+def pin(pin_id: int) -> bytes:
+    """Of a lease on a version."""
+    return PINS + _n(pin_id)
 
 
 def last_number(key: bytes) -> int:

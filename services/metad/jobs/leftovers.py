@@ -1,0 +1,37 @@
+"""Which jobs may still go on with what they left on their storageds; a quiet room that is told the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from metad.catalog.model import Manifest
+from metad.ids import SpaceId
+from metad.jobs.model import Job, State
+
+
+def kept(jobs: Iterable[Job], spaces: Mapping[SpaceId, Manifest | None], *, now_ms: int, keep_ms: int) -> list[Job]:
+    """The jobs whose leftovers stay.
+
+    Parameters
+    ----------
+    jobs : iterable of Job
+    spaces : mapping
+        Every space there is -> the manifest of its current version.
+    now_ms, keep_ms : int
+        The time, and how long what failed or was stopped may be recovered from where it was.
+    """
+    return [job for job in jobs if job.space_id in spaces and _goes_on(job, spaces[job.space_id], now_ms - keep_ms)]
+
+
+def _goes_on(job: Job, current: Manifest | None, since_ms: int) -> bool:
+    if job.state is State.FINISHED or all(task.attempt == 0 for task in job.tasks):
+        return False  # it is done, or it never began
+    # A job that is not over is kept throughout: between two attempts nothing is ordered of a host.
+    return not job.state.ended or (job.finished_ms > since_ms and not _superseded(job, current))
+
+
+def _superseded(job: Job, current: Manifest | None) -> bool:
+    """Whether something newer was published, or the same after the job's end."""
+    if current is None or current.cut != job.cut:
+        return current is not None and current.cut > job.cut
+    return current.created_ms >= job.finished_ms
