@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,17 +10,11 @@ import numpy as np
 
 from asterism_proto.arrays import DTYPES
 from asterism_proto.errors import InvalidRequest, NotFound
+from asterism_proto.tables import RESERVED, WeightTable, check_tables, table_called, tables_from, tables_of, tables_to_dict, tables_to_proto
 from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.words import checked_name, distinct, known_keys, mapping, word_of
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}")
 MAX_PARTS = 4096
-RESERVED = frozenset({"weight", "id", "src", "dst", "eid"})
-
-
-def _checked_name(kind: str, name: str) -> str:
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise InvalidRequest(f"{kind} {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -")
-    return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +29,7 @@ class Feature:
     """Of one row; () is a scalar. ``dense`` only."""
 
     def __post_init__(self) -> None:
-        _checked_name("feature", self.name)
+        checked_name("feature", self.name)
         if self.name in RESERVED:
             raise InvalidRequest(f"feature {self.name!r}: the name is reserved; call it something else")
         if self.kind not in ("dense", "ragged", "bytes"):
@@ -58,14 +51,20 @@ class NodeType:
     name: str
     weighted: bool = False
     features: tuple[Feature, ...] = ()
+    tables: tuple[WeightTable, ...] = ()
 
     def __post_init__(self) -> None:
-        _checked_name("node type", self.name)
-        _distinct(f"node type {self.name!r}: feature", [f.name for f in self.features])
+        checked_name("node type", self.name)
+        distinct(f"node type {self.name!r}: feature", [f.name for f in self.features])
+        check_tables(f"node type {self.name!r}", self.tables, self.features)
 
     def feature(self, name: str) -> Feature:
         """The feature called ``name``; NotFound otherwise."""
         return _feature(f"node type {self.name!r}", self.features, name)
+
+    def table(self, name: str) -> WeightTable:
+        """The weights called ``name``; NotFound otherwise."""
+        return table_called(f"node type {self.name!r}", self.tables, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,15 +80,17 @@ class EdgeType:
     missing: str = "reject"
     """What an edge to an unknown node gets: ``reject`` or ``create``."""
     features: tuple[Feature, ...] = ()
+    tables: tuple[WeightTable, ...] = ()
 
     def __post_init__(self) -> None:
         for name in (self.src_type, self.relation, self.dst_type):
-            _checked_name("edge type", name)
+            checked_name("edge type", name)
         if self.multiplicity not in ("multi", "unique"):
             raise InvalidRequest(f"edge type {self.name!r}: edges {self.multiplicity!r}; expected multi or unique")
         if self.missing not in ("reject", "create"):
             raise InvalidRequest(f"edge type {self.name!r}: missing {self.missing!r}; expected reject or create")
-        _distinct(f"edge type {self.name!r}: feature", [f.name for f in self.features])
+        distinct(f"edge type {self.name!r}: feature", [f.name for f in self.features])
+        check_tables(f"edge type {self.name!r}", self.tables, self.features)
 
     @property
     def name(self) -> str:
@@ -100,18 +101,22 @@ class EdgeType:
         """The feature called ``name``; NotFound otherwise."""
         return _feature(f"edge type {self.name!r}", self.features, name)
 
+    def table(self, name: str) -> WeightTable:
+        """The weights called ``name``; NotFound otherwise."""
+        return table_called(f"edge type {self.name!r}", self.tables, name)
+
+    @property
+    def weight_columns(self) -> tuple[str, ...]:
+        """The features that its tables are made of: they lie beside the edges at both ends."""
+        named = {column for table in self.tables for column in table.parsed.columns}
+        return tuple(feature.name for feature in self.features if feature.name in named)
+
 
 def _feature(owner: str, features: tuple[Feature, ...], name: str) -> Feature:
     for feature in features:
         if feature.name == name:
             return feature
     raise NotFound(f"{owner} has no feature {name!r}; it has {', '.join(f.name for f in features) or 'none'}")
-
-
-def _distinct(what: str, names: list[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidRequest(f"{what} {name!r} is named twice")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +136,8 @@ class Schema:
     def __post_init__(self) -> None:
         if not self.node_types:
             raise InvalidRequest("a schema needs at least one node type")
-        _distinct("node type", [t.name for t in self.node_types])
-        _distinct("edge type", [t.name for t in self.edge_types])
+        distinct("node type", [t.name for t in self.node_types])
+        distinct("edge type", [t.name for t in self.edge_types])
         known = {t.name for t in self.node_types}
         for edge_type in self.edge_types:
             for end in (edge_type.src_type, edge_type.dst_type):
@@ -172,21 +177,21 @@ class Schema:
             "ids": self.ids,
             "placement": self.placement,
             "direction": self.direction,
-            "nodes": {t.name: _type_dict(t.weighted, t.features) for t in self.node_types},
-            "edges": {t.name: {**_type_dict(t.weighted, t.features), "edges": t.multiplicity, "missing": t.missing} for t in self.edge_types},
+            "nodes": {t.name: _type_dict(t) for t in self.node_types},
+            "edges": {t.name: {**_type_dict(t), "edges": t.multiplicity, "missing": t.missing} for t in self.edge_types},
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:
         """A schema from plain values, as a YAML file gives them; InvalidRequest names the first wrong one."""
         known = {"parts", "ids", "placement", "direction", "nodes", "edges"}
-        _known_keys("schema", data, known)
+        known_keys("schema", data, known)
         nodes = tuple(
             NodeType(name=str(name), **_type_arguments(f"node type {name!r}", spec or {}, set()))
-            for name, spec in _mapping("nodes", data.get("nodes")).items()
+            for name, spec in mapping("nodes", data.get("nodes")).items()
         )
         edges = []
-        for name, spec in _mapping("edges", data.get("edges")).items():
+        for name, spec in mapping("edges", data.get("edges")).items():
             triple = str(name).split(":")
             if len(triple) != 3:
                 raise InvalidRequest(f"edge type {name!r}: expected source:relation:destination")
@@ -210,7 +215,7 @@ class Schema:
     def to_proto(self) -> pb.Schema:
         """As it travels."""
         return pb.Schema(
-            node_types=[pb.NodeType(name=t.name, weighted=t.weighted, features=[_feature_to_proto(f) for f in t.features]) for t in self.node_types],
+            node_types=[pb.NodeType(name=t.name, weighted=t.weighted, **_columns_to_proto(t)) for t in self.node_types],
             edge_types=[
                 pb.EdgeType(
                     src_type=t.src_type,
@@ -219,7 +224,7 @@ class Schema:
                     weighted=t.weighted,
                     multiplicity=t.multiplicity.upper(),
                     missing=t.missing.upper(),
-                    features=[_feature_to_proto(f) for f in t.features],
+                    **_columns_to_proto(t),
                 )
                 for t in self.edge_types
             ],
@@ -233,76 +238,65 @@ class Schema:
     def from_proto(cls, message: pb.Schema) -> Schema:
         """A schema from the wire; unset words get their defaults, impossible ones are InvalidRequest."""
         return cls(
-            node_types=tuple(
-                NodeType(name=t.name, weighted=t.weighted, features=tuple(_feature_from_proto(f) for f in t.features)) for t in message.node_types
-            ),
+            node_types=tuple(NodeType(name=t.name, weighted=t.weighted, **_columns_from_proto(t)) for t in message.node_types),
             edge_types=tuple(
                 EdgeType(
                     src_type=t.src_type,
                     relation=t.relation,
                     dst_type=t.dst_type,
                     weighted=t.weighted,
-                    multiplicity=_word(pb.Multiplicity, t.multiplicity, "multi"),
-                    missing=_word(pb.Missing, t.missing, "reject"),
-                    features=tuple(_feature_from_proto(f) for f in t.features),
+                    multiplicity=word_of(pb.Multiplicity, t.multiplicity, "multi"),
+                    missing=word_of(pb.Missing, t.missing, "reject"),
+                    **_columns_from_proto(t),
                 )
                 for t in message.edge_types
             ),
             parts=message.parts,
-            ids=_word(pb.IdScope, message.ids, "per_type"),
-            placement=_word(pb.Placement, message.placement, "mod"),
-            direction=_word(pb.Direction, message.direction, "out"),
+            ids=word_of(pb.IdScope, message.ids, "per_type"),
+            placement=word_of(pb.Placement, message.placement, "mod"),
+            direction=word_of(pb.Direction, message.direction, "out"),
         )
 
 
-def _mapping(what: str, value: Any) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise InvalidRequest(f"{what}: expected a mapping of names, not {type(value).__name__}")
-    return value
-
-
-def _known_keys(what: str, data: Mapping[str, Any], known: set[str]) -> None:
-    for key in data:
-        if key not in known:
-            raise InvalidRequest(f"{what}: unknown key {key!r}; expected {', '.join(sorted(known))}")
-
-
-def _type_dict(weighted: bool, features: tuple[Feature, ...]) -> dict[str, Any]:
+def _type_dict(owner: NodeType | EdgeType) -> dict[str, Any]:
     return {
-        "weighted": weighted,
-        "features": {f.name: {"kind": f.kind, "dtype": f.dtype, "shape": list(f.shape)} for f in features},
+        "weighted": owner.weighted,
+        "features": {f.name: {"kind": f.kind, "dtype": f.dtype, "shape": list(f.shape)} for f in owner.features},
+        **tables_to_dict(owner.tables),
     }
 
 
 def _type_arguments(what: str, spec: Any, more: set[str]) -> dict[str, Any]:
     if not isinstance(spec, Mapping):
         raise InvalidRequest(f"{what}: expected a mapping, not {type(spec).__name__}")
-    _known_keys(what, spec, {"weighted", "features"} | more)
+    known_keys(what, spec, {"weighted", "features", "tables"} | more)
     features = []
-    for name, column in _mapping(f"{what} features", spec.get("features")).items():
+    for name, column in mapping(f"{what} features", spec.get("features")).items():
         column = column or {}
         if isinstance(column, str):  # the short form, `age: int64`
             column = {"kind": "bytes"} if column == "bytes" else {"dtype": column}
-        column = _mapping(f"{what}: feature {name!r}", column)
-        _known_keys(f"{what}: feature {name!r}", column, {"kind", "dtype", "shape"})
+        column = mapping(f"{what}: feature {name!r}", column)
+        known_keys(f"{what}: feature {name!r}", column, {"kind", "dtype", "shape"})
         shape = column.get("shape", [])
         shape = [shape] if isinstance(shape, int) else shape
         if not isinstance(shape, list | tuple) or not all(isinstance(extent, int) for extent in shape):
             raise InvalidRequest(f"{what}: feature {name!r}: shape {shape!r}; expected a list of whole numbers")
         features.append(Feature(name=str(name), kind=str(column.get("kind", "dense")), dtype=str(column.get("dtype", "float32")), shape=tuple(shape)))
-    return {"weighted": bool(spec.get("weighted", False)), "features": tuple(features)}
+    return {"weighted": bool(spec.get("weighted", False)), "features": tuple(features), "tables": tables_of(what, spec.get("tables"))}
 
 
-def _word(enum: Any, value: int, default: str) -> str:
-    """The lower-case word of an enum's value; 0 is the default, an unknown number InvalidRequest."""
-    if value == 0:
-        return default
-    try:
-        return str(enum.Name(value)).lower()
-    except ValueError as error:
-        raise InvalidRequest(f"{enum.DESCRIPTOR.name} {value}: no such value") from error
+def _columns_to_proto(owner: NodeType | EdgeType) -> dict[str, Any]:
+    return {
+        "features": [_feature_to_proto(feature) for feature in owner.features],
+        "tables": tables_to_proto(owner.tables),
+    }
+
+
+def _columns_from_proto(message: pb.NodeType | pb.EdgeType) -> dict[str, Any]:
+    return {
+        "features": tuple(_feature_from_proto(feature) for feature in message.features),
+        "tables": tables_from(message.tables),
+    }
 
 
 def _feature_to_proto(feature: Feature) -> pb.Feature:
@@ -310,4 +304,6 @@ def _feature_to_proto(feature: Feature) -> pb.Feature:
 
 
 def _feature_from_proto(message: pb.Feature) -> Feature:
-    return Feature(name=message.name, kind=_word(pb.FeatureKind, message.kind, "dense"), dtype=message.dtype or "float32", shape=tuple(message.shape))
+    return Feature(
+        name=message.name, kind=word_of(pb.FeatureKind, message.kind, "dense"), dtype=message.dtype or "float32", shape=tuple(message.shape)
+    )

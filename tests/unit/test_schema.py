@@ -6,19 +6,31 @@ import pytest
 
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
+from asterism_proto.tables import WeightTable
 from asterism_proto.v1 import common_pb2 as pb
 
+TABLES = {"recent": "exp((year - 2020) / 4)", "flat": {"expression": "1 / weight", "invalid": "zero"}}
 FULL: dict[str, Any] = {
     "parts": 3,
     "ids": "global",
     "placement": "mix64",
     "direction": "both",
     "nodes": {
-        "paper": {"weighted": True, "features": {"year": "int64", "words": {"kind": "ragged", "dtype": "int64"}, "title": "bytes"}},
+        "paper": {
+            "weighted": True,
+            "features": {"year": "int64", "words": {"kind": "ragged", "dtype": "int64"}, "title": "bytes"},
+            "tables": {"recent": "exp((year - 2020) / 4)", "flat": {"expression": "1 / weight", "invalid": "zero"}},
+        },
         "author": None,
     },
     "edges": {
-        "author:writes:paper": {"weighted": True, "edges": "unique", "missing": "create", "features": {"when": {"dtype": "float32", "shape": 2}}},
+        "author:writes:paper": {
+            "weighted": True,
+            "edges": "unique",
+            "missing": "create",
+            "features": {"when": {"dtype": "float32", "shape": 2}, "n-times": "int32"},
+            "tables": {"often": "log1p(`n-times`)"},
+        },
         "paper:cites:paper": {},
         "author:cites:author": {},
     },
@@ -69,6 +81,19 @@ def test_an_edge_type_is_found_by_its_triple_or_by_a_relation_that_only_it_has()
         ({"nodes": {"paper": {"features": {"x": {"shape": [2, 0]}}}, "author": {}}}, r"\[2, 0\]"),
         ({"nodes": {"paper": {"features": {"weight": "float32"}}, "author": {}}}, "reserved"),
         ({"vertices": {}}, "unknown key 'vertices'"),
+        (
+            {"nodes": {"paper": {"tables": {"t": "year"}}, "author": {}}},
+            "expression 'year': column 'year' is not there; it may name weight",
+        ),
+        ({"nodes": {"paper": {"features": {"x": {"shape": 2}}, "tables": {"t": "x"}}, "author": {}}}, "column 'x' is no scalar number"),
+        (
+            {"nodes": {"paper": {"tables": {"t": "1 +"}}, "author": {}}},
+            "type 'paper': table 't': expression '1 \\+', character 4: found the end",
+        ),
+        ({"nodes": {"paper": {"tables": {"t": None}}, "author": {}}}, "table 't': expression '': expected a text"),
+        ({"nodes": {"paper": {"tables": {"weight": "1"}}, "author": {}}}, "table 'weight': the name is reserved"),
+        ({"nodes": {"paper": {"tables": {"t": {"expression": "1", "invalid": "skip"}}}, "author": {}}}, "invalid 'skip'; expected fail or zero"),
+        ({"nodes": {"paper": {"tables": {"t": {"formula": "1"}}}, "author": {}}}, "unknown key 'formula'"),
     ],
 )
 def test_a_wrong_schema_is_refused_with_the_value(change: dict[str, Any], said: str) -> None:
@@ -88,3 +113,19 @@ def test_names_are_distinct() -> None:
         NodeType(name="n", features=(Feature(name="x"), Feature(name="x")))
     with pytest.raises(InvalidRequest, match="'n:r:n' is named twice"):
         Schema(node_types=(NodeType(name="n"),), edge_types=(EdgeType(src_type="n", relation="r", dst_type="n"),) * 2)
+
+
+def test_tables_are_found_by_name_and_say_which_features_lie_beside_the_edges() -> None:
+    schema = Schema.from_dict(FULL)
+    assert schema.node_types[0].table("flat").invalid == "zero"
+    assert schema.edge_types[0].weight_columns == ("n-times",)
+    with pytest.raises(NotFound, match="node type 'paper' has no weights 'popular'; there are 'recent', 'flat', and its own under ''"):
+        schema.node_types[0].table("popular")
+    with pytest.raises(NotFound, match="there are none beside its own"):
+        schema.edge_types[1].table("often")
+
+
+def test_two_tables_of_a_type_have_two_names() -> None:
+    table = WeightTable(name="t", expression="weight")
+    with pytest.raises(InvalidRequest, match="table 't' is named twice"):
+        NodeType(name="n", tables=(table, table))

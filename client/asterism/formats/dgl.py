@@ -33,7 +33,8 @@ from asterism.formats.series import Piece, Reader, Series
 from asterism.formats.sieve import Sieve, sieved
 from asterism.formats.tables import Batch, Table, spans
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.schema import RESERVED, EdgeType, Feature, NodeType, Schema
+from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
+from asterism_proto.tables import RESERVED
 
 
 class ChunkedSource:

@@ -45,6 +45,12 @@ class FeatureKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RAGGED: _ClassVar[FeatureKind]
     BYTES: _ClassVar[FeatureKind]
 
+class Invalid(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    INVALID_UNSPECIFIED: _ClassVar[Invalid]
+    FAIL: _ClassVar[Invalid]
+    ZERO: _ClassVar[Invalid]
+
 class Element(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     ELEMENT_UNSPECIFIED: _ClassVar[Element]
@@ -79,6 +85,9 @@ FEATURE_KIND_UNSPECIFIED: FeatureKind
 DENSE: FeatureKind
 RAGGED: FeatureKind
 BYTES: FeatureKind
+INVALID_UNSPECIFIED: Invalid
+FAIL: Invalid
+ZERO: Invalid
 ELEMENT_UNSPECIFIED: Element
 NODE: Element
 EDGE: Element
@@ -111,18 +120,30 @@ class Feature(_message.Message):
     shape: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[FeatureKind, str]] = ..., dtype: _Optional[str] = ..., shape: _Optional[_Iterable[int]] = ...) -> None: ...
 
+class WeightTable(_message.Message):
+    __slots__ = ("name", "expression", "invalid")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    EXPRESSION_FIELD_NUMBER: _ClassVar[int]
+    INVALID_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    expression: str
+    invalid: Invalid
+    def __init__(self, name: _Optional[str] = ..., expression: _Optional[str] = ..., invalid: _Optional[_Union[Invalid, str]] = ...) -> None: ...
+
 class NodeType(_message.Message):
-    __slots__ = ("name", "weighted", "features")
+    __slots__ = ("name", "weighted", "features", "tables")
     NAME_FIELD_NUMBER: _ClassVar[int]
     WEIGHTED_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
     name: str
     weighted: bool
     features: _containers.RepeatedCompositeFieldContainer[Feature]
-    def __init__(self, name: _Optional[str] = ..., weighted: bool = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ...) -> None: ...
+    tables: _containers.RepeatedCompositeFieldContainer[WeightTable]
+    def __init__(self, name: _Optional[str] = ..., weighted: bool = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., tables: _Optional[_Iterable[_Union[WeightTable, _Mapping]]] = ...) -> None: ...
 
 class EdgeType(_message.Message):
-    __slots__ = ("src_type", "relation", "dst_type", "weighted", "multiplicity", "missing", "features")
+    __slots__ = ("src_type", "relation", "dst_type", "weighted", "multiplicity", "missing", "features", "tables")
     SRC_TYPE_FIELD_NUMBER: _ClassVar[int]
     RELATION_FIELD_NUMBER: _ClassVar[int]
     DST_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -130,6 +151,7 @@ class EdgeType(_message.Message):
     MULTIPLICITY_FIELD_NUMBER: _ClassVar[int]
     MISSING_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
     src_type: str
     relation: str
     dst_type: str
@@ -137,7 +159,8 @@ class EdgeType(_message.Message):
     multiplicity: Multiplicity
     missing: Missing
     features: _containers.RepeatedCompositeFieldContainer[Feature]
-    def __init__(self, src_type: _Optional[str] = ..., relation: _Optional[str] = ..., dst_type: _Optional[str] = ..., weighted: bool = ..., multiplicity: _Optional[_Union[Multiplicity, str]] = ..., missing: _Optional[_Union[Missing, str]] = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ...) -> None: ...
+    tables: _containers.RepeatedCompositeFieldContainer[WeightTable]
+    def __init__(self, src_type: _Optional[str] = ..., relation: _Optional[str] = ..., dst_type: _Optional[str] = ..., weighted: bool = ..., multiplicity: _Optional[_Union[Multiplicity, str]] = ..., missing: _Optional[_Union[Missing, str]] = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., tables: _Optional[_Iterable[_Union[WeightTable, _Mapping]]] = ...) -> None: ...
 
 class Schema(_message.Message):
     __slots__ = ("node_types", "edge_types", "parts", "ids", "placement", "direction")
@@ -178,7 +201,7 @@ class Space(_message.Message):
     def __init__(self, space_id: _Optional[int] = ..., name: _Optional[str] = ..., schema: _Optional[_Union[Schema, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[PartHosts, _Mapping]]] = ..., version: _Optional[int] = ..., created_ms: _Optional[int] = ...) -> None: ...
 
 class Total(_message.Message):
-    __slots__ = ("part", "element", "type_id", "count", "positive", "weight", "weight_name", "audit_tv", "audit_rel", "mix_out", "mix_in", "count_in", "dropped", "underflow")
+    __slots__ = ("part", "element", "type_id", "count", "positive", "weight", "weight_name", "audit_tv", "audit_rel", "mix_out", "mix_in", "count_in", "dropped", "underflow", "zero", "subnormal", "negative", "nan", "infinite", "squares", "largest")
     PART_FIELD_NUMBER: _ClassVar[int]
     ELEMENT_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -193,6 +216,13 @@ class Total(_message.Message):
     COUNT_IN_FIELD_NUMBER: _ClassVar[int]
     DROPPED_FIELD_NUMBER: _ClassVar[int]
     UNDERFLOW_FIELD_NUMBER: _ClassVar[int]
+    ZERO_FIELD_NUMBER: _ClassVar[int]
+    SUBNORMAL_FIELD_NUMBER: _ClassVar[int]
+    NEGATIVE_FIELD_NUMBER: _ClassVar[int]
+    NAN_FIELD_NUMBER: _ClassVar[int]
+    INFINITE_FIELD_NUMBER: _ClassVar[int]
+    SQUARES_FIELD_NUMBER: _ClassVar[int]
+    LARGEST_FIELD_NUMBER: _ClassVar[int]
     part: int
     element: Element
     type_id: int
@@ -207,7 +237,14 @@ class Total(_message.Message):
     count_in: int
     dropped: int
     underflow: int
-    def __init__(self, part: _Optional[int] = ..., element: _Optional[_Union[Element, str]] = ..., type_id: _Optional[int] = ..., count: _Optional[int] = ..., positive: _Optional[int] = ..., weight: _Optional[float] = ..., weight_name: _Optional[str] = ..., audit_tv: _Optional[float] = ..., audit_rel: _Optional[float] = ..., mix_out: _Optional[int] = ..., mix_in: _Optional[int] = ..., count_in: _Optional[int] = ..., dropped: _Optional[int] = ..., underflow: _Optional[int] = ...) -> None: ...
+    zero: int
+    subnormal: int
+    negative: int
+    nan: int
+    infinite: int
+    squares: float
+    largest: float
+    def __init__(self, part: _Optional[int] = ..., element: _Optional[_Union[Element, str]] = ..., type_id: _Optional[int] = ..., count: _Optional[int] = ..., positive: _Optional[int] = ..., weight: _Optional[float] = ..., weight_name: _Optional[str] = ..., audit_tv: _Optional[float] = ..., audit_rel: _Optional[float] = ..., mix_out: _Optional[int] = ..., mix_in: _Optional[int] = ..., count_in: _Optional[int] = ..., dropped: _Optional[int] = ..., underflow: _Optional[int] = ..., zero: _Optional[int] = ..., subnormal: _Optional[int] = ..., negative: _Optional[int] = ..., nan: _Optional[int] = ..., infinite: _Optional[int] = ..., squares: _Optional[float] = ..., largest: _Optional[float] = ...) -> None: ...
 
 class PartImage(_message.Message):
     __slots__ = ("part", "digest")

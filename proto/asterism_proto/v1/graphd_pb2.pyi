@@ -47,7 +47,7 @@ class FindNodesReply(_message.Message):
     def __init__(self) -> None: ...
 
 class SampleNodesRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "count", "types", "uniform", "distinct")
+    __slots__ = ("space", "version", "seed", "count", "types", "uniform", "distinct", "weight")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -55,6 +55,7 @@ class SampleNodesRequest(_message.Message):
     TYPES_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     DISTINCT_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -62,7 +63,8 @@ class SampleNodesRequest(_message.Message):
     types: _containers.RepeatedScalarFieldContainer[int]
     uniform: bool
     distinct: bool
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ...) -> None: ...
+    weight: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class SampleNodesReply(_message.Message):
     __slots__ = ("version",)
@@ -71,7 +73,7 @@ class SampleNodesReply(_message.Message):
     def __init__(self, version: _Optional[int] = ...) -> None: ...
 
 class SampleEdgesRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "count", "types", "uniform", "distinct")
+    __slots__ = ("space", "version", "seed", "count", "types", "uniform", "distinct", "weight")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -79,6 +81,7 @@ class SampleEdgesRequest(_message.Message):
     TYPES_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     DISTINCT_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -86,7 +89,8 @@ class SampleEdgesRequest(_message.Message):
     types: _containers.RepeatedScalarFieldContainer[int]
     uniform: bool
     distinct: bool
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ...) -> None: ...
+    weight: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class SampleEdgesReply(_message.Message):
     __slots__ = ("version",)
@@ -95,7 +99,7 @@ class SampleEdgesReply(_message.Message):
     def __init__(self, version: _Optional[int] = ...) -> None: ...
 
 class SampleNeighborsRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "edge_types", "node_type", "count", "replace", "uniform", "direction", "want_weights", "want_edge_ids")
+    __slots__ = ("space", "version", "seed", "edge_types", "node_type", "count", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "weight")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -107,6 +111,7 @@ class SampleNeighborsRequest(_message.Message):
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -118,7 +123,8 @@ class SampleNeighborsRequest(_message.Message):
     direction: _common_pb2.Direction
     want_weights: bool
     want_edge_ids: bool
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ...) -> None: ...
+    weight: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class SampleNeighborsReply(_message.Message):
     __slots__ = ("version",)
@@ -135,7 +141,7 @@ class Hop(_message.Message):
     def __init__(self, edge_types: _Optional[_Iterable[int]] = ..., count: _Optional[int] = ...) -> None: ...
 
 class SampleFanoutRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "hops", "node_type", "replace", "uniform", "direction", "want_weights", "want_edge_ids")
+    __slots__ = ("space", "version", "seed", "hops", "node_type", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "weight")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -146,6 +152,7 @@ class SampleFanoutRequest(_message.Message):
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -156,7 +163,8 @@ class SampleFanoutRequest(_message.Message):
     direction: _common_pb2.Direction
     want_weights: bool
     want_edge_ids: bool
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ...) -> None: ...
+    weight: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class SampleFanoutReply(_message.Message):
     __slots__ = ("version",)
@@ -165,7 +173,7 @@ class SampleFanoutReply(_message.Message):
     def __init__(self, version: _Optional[int] = ...) -> None: ...
 
 class NeighborsRequest(_message.Message):
-    __slots__ = ("space", "version", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "sort")
+    __slots__ = ("space", "version", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "sort", "weight")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
@@ -174,6 +182,7 @@ class NeighborsRequest(_message.Message):
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     SORT_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     edge_types: _containers.RepeatedScalarFieldContainer[int]
@@ -182,7 +191,8 @@ class NeighborsRequest(_message.Message):
     want_weights: bool
     want_edge_ids: bool
     sort: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., sort: _Optional[str] = ...) -> None: ...
+    weight: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., sort: _Optional[str] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class NeighborsReply(_message.Message):
     __slots__ = ("version",)
@@ -227,7 +237,7 @@ class EdgeFeaturesReply(_message.Message):
     def __init__(self, version: _Optional[int] = ...) -> None: ...
 
 class ScanNodesRequest(_message.Message):
-    __slots__ = ("space", "version", "type_id", "part", "cursor", "limit", "names")
+    __slots__ = ("space", "version", "type_id", "part", "cursor", "limit", "names", "weight")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -235,6 +245,7 @@ class ScanNodesRequest(_message.Message):
     CURSOR_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     type_id: int
@@ -242,7 +253,8 @@ class ScanNodesRequest(_message.Message):
     cursor: int
     limit: int
     names: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+    weight: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ScanNodesReply(_message.Message):
     __slots__ = ("version", "next_cursor")
@@ -253,7 +265,7 @@ class ScanNodesReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., next_cursor: _Optional[int] = ...) -> None: ...
 
 class ScanEdgesRequest(_message.Message):
-    __slots__ = ("space", "version", "type_id", "part", "cursor", "limit", "names")
+    __slots__ = ("space", "version", "type_id", "part", "cursor", "limit", "names", "weight")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -261,6 +273,7 @@ class ScanEdgesRequest(_message.Message):
     CURSOR_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     type_id: int
@@ -268,7 +281,8 @@ class ScanEdgesRequest(_message.Message):
     cursor: int
     limit: int
     names: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+    weight: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ScanEdgesReply(_message.Message):
     __slots__ = ("version", "next_cursor")

@@ -114,7 +114,7 @@ class ReadBirthsReply(_message.Message):
     def __init__(self) -> None: ...
 
 class DrawNodesRequest(_message.Message):
-    __slots__ = ("at", "types", "parts", "seed", "start", "count", "uniform", "race")
+    __slots__ = ("at", "types", "parts", "seed", "start", "count", "uniform", "race", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
@@ -123,6 +123,7 @@ class DrawNodesRequest(_message.Message):
     COUNT_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     RACE_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     at: At
     types: _containers.RepeatedScalarFieldContainer[int]
     parts: _containers.RepeatedScalarFieldContainer[int]
@@ -131,14 +132,15 @@ class DrawNodesRequest(_message.Message):
     count: int
     uniform: bool
     race: bool
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., race: bool = ...) -> None: ...
+    weight: str
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., race: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class DrawNodesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class DrawEdgesRequest(_message.Message):
-    __slots__ = ("at", "types", "parts", "seed", "start", "count", "uniform", "race")
+    __slots__ = ("at", "types", "parts", "seed", "start", "count", "uniform", "race", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
@@ -147,6 +149,7 @@ class DrawEdgesRequest(_message.Message):
     COUNT_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     RACE_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     at: At
     types: _containers.RepeatedScalarFieldContainer[int]
     parts: _containers.RepeatedScalarFieldContainer[int]
@@ -155,14 +158,15 @@ class DrawEdgesRequest(_message.Message):
     count: int
     uniform: bool
     race: bool
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., race: bool = ...) -> None: ...
+    weight: str
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., race: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class DrawEdgesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class DrawNeighborsRequest(_message.Message):
-    __slots__ = ("at", "edge_types", "node_type", "count", "replace", "uniform", "direction", "seed", "hop", "want_weights", "want_edge_ids")
+    __slots__ = ("at", "edge_types", "node_type", "count", "replace", "uniform", "direction", "seed", "hop", "want_weights", "want_edge_ids", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -174,6 +178,7 @@ class DrawNeighborsRequest(_message.Message):
     HOP_FIELD_NUMBER: _ClassVar[int]
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     at: At
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_type: int
@@ -185,27 +190,30 @@ class DrawNeighborsRequest(_message.Message):
     hop: int
     want_weights: bool
     want_edge_ids: bool
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., hop: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ...) -> None: ...
+    weight: str
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., hop: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class DrawNeighborsReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class ReadNeighborsRequest(_message.Message):
-    __slots__ = ("at", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids")
+    __slots__ = ("at", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     at: At
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_type: int
     direction: _common_pb2.Direction
     want_weights: bool
     want_edge_ids: bool
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ...) -> None: ...
+    weight: str
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ReadNeighborsReply(_message.Message):
     __slots__ = ()
@@ -240,20 +248,22 @@ class ReadEdgeFeaturesReply(_message.Message):
     def __init__(self) -> None: ...
 
 class ReadNodesRequest(_message.Message):
-    __slots__ = ("at", "type_id", "part", "cursor", "limit", "names")
+    __slots__ = ("at", "type_id", "part", "cursor", "limit", "names", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     at: At
     type_id: int
     part: int
     cursor: int
     limit: int
     names: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+    weight: str
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ReadNodesReply(_message.Message):
     __slots__ = ("next_cursor",)
@@ -262,18 +272,20 @@ class ReadNodesReply(_message.Message):
     def __init__(self, next_cursor: _Optional[int] = ...) -> None: ...
 
 class ReadEdgesRequest(_message.Message):
-    __slots__ = ("at", "type_id", "part", "cursor", "limit")
+    __slots__ = ("at", "type_id", "part", "cursor", "limit", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     at: At
     type_id: int
     part: int
     cursor: int
     limit: int
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+    weight: str
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ReadEdgesReply(_message.Message):
     __slots__ = ("next_cursor",)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound, NotReady
-from asterism_proto.schema import NAME, Schema
+from asterism_proto.schema import Schema
+from asterism_proto.words import NAME
 from metad.catalog.model import Space, Step
 from metad.ids import HostId, SpaceId
 from metad.store import codec, keys

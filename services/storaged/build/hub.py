@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from asterism_proto.errors import Internal
 from graphkit.alias import TOLERANCE
 from storaged.build.kernels import threshold_block
-from storaged.build.sweep import Sweep
-from storaged.build.table import BlockSums
+from storaged.build.table import BlockSums, Sweep
 from storaged.store.tables import SCRATCH_ROWS, Columns
 
 F32 = NDArray[np.float32]

@@ -10,37 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkit.elementary import log
 from graphkit.index import slot_of
 from graphkit.jit import Whole, inlined, kernel
 from graphkit.rng import unit, word
-
-_EXPONENT, _MANTISSA, _HALF = np.int64(52), np.int64(0x000FFFFFFFFFFFFF), np.int64(0x3FE0000000000000)
-_SQRT_HALF = 0.7071067811865476
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-_L1, _L2, _L3, _L4 = 6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01, 2.222219843214978396e-01
-_L5, _L6, _L7 = 1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01
-
-
-@inlined
-def log(x: float) -> float:
-    """The natural logarithm of a normal x > 0, within one unit in the last place, in the same bits everywhere.
-
-    fdlibm's ``e_log.c`` (Sun Microsystems 1993): x = 2^k (1 + f), a polynomial in s = f / (2 + f); additions,
-    multiplications and one division only, which IEEE 754 rounds in one way.
-    """
-    bits = np.float64(x).view(np.int64)
-    k = (bits >> _EXPONENT) - np.int64(1022)
-    m = np.int64((bits & _MANTISSA) | _HALF).view(np.float64)
-    if m < _SQRT_HALF:
-        m = m * 2.0
-        k -= np.int64(1)
-    f = m - 1.0
-    s = f / (2.0 + f)
-    z = s * s
-    r = z * (_L1 + z * (_L2 + z * (_L3 + z * (_L4 + z * (_L5 + z * (_L6 + z * _L7))))))
-    half = 0.5 * f * f
-    e = np.float64(k)
-    return e * _LN2_HIGH - ((half - (s * (half + r) + e * _LN2_LOW)) - f)
 
 
 @inlined
