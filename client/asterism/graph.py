@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism import arguments
+from asterism import arguments, written
 from asterism.catalog import Job
-from asterism.loading import NO_FEATURES, Load, find_nodes
+from asterism.loading import find_nodes
 from asterism.records import EdgeBatch, Features, FeatureValue, Ids, NodeBatch, Ragged
 from asterism.sampling import Names, NodeTypes, Sampler, direction_of, version_of
 from asterism.session import Session, edge_types_of
+from asterism.written import NO_FEATURES, Rows
 from asterism_proto.errors import InvalidRequest, NotReady
 from asterism_proto.schema import NodeType
 from asterism_proto.v1 import graphd_pb2 as wire
@@ -195,9 +196,7 @@ class Graph(Sampler):
 
         Durable on return, visible with the next build. Arguments as of ``Load.write_nodes``.
         """
-        with _SmallLoad(self.client, self.space, "upsert_nodes") as load:
-            load.write_nodes(0, ntype, ids, weights, features or NO_FEATURES)
-            return load.commit()
+        return self._put("upsert_nodes", written.nodes(self._session, self.space, ntype, ids, weights, features or NO_FEATURES))
 
     def upsert_edges(self, src: ArrayLike, dst: ArrayLike, etype: str, weights: ArrayLike | None = None, features: Features | None = None) -> int:
         """Add edges (``edges: multi``), or replace those between the same nodes (``edges: unique``); give back the commit number.
@@ -207,21 +206,26 @@ class Graph(Sampler):
         InvalidRequest
             Where an end is not a node, unless the edge type says ``missing: create``.
         """
-        with _SmallLoad(self.client, self.space, "upsert_edges") as load:
-            load.write_edges(0, etype, src, dst, weights, features or NO_FEATURES)
-            return load.commit()
+        return self._put("upsert_edges", written.edges(self._session, self.space, etype, src, dst, weights, features or NO_FEATURES))
 
     def delete_nodes(self, ids: ArrayLike, ntype: str) -> int:
         """Delete nodes, and every edge at them; give back the commit number."""
-        with _SmallLoad(self.client, self.space, "delete_nodes") as load:
-            load.delete_nodes(0, ntype, ids)
-            return load.commit()
+        return self._put("delete_nodes", written.node_deletes(self._session, self.space, ntype, ids))
 
     def delete_edges(self, src: ArrayLike, dst: ArrayLike, etype: str, edge_ids: ArrayLike | None = None) -> int:
         """Delete edges by (src, dst, edge id), or every one between two nodes; give back the commit number."""
-        with _SmallLoad(self.client, self.space, "delete_edges") as load:
-            load.delete_edges(0, etype, src, dst, edge_ids)
+        return self._put("delete_edges", written.edge_deletes(self._session, self.space, etype, src, dst, edge_ids))
+
+    def _put(self, source: str, rows: Rows) -> int:
+        if rows.small:
+            return written.once(self._session, self.space, rows)
+        load = self.client.begin_load(self.space, source=source)
+        try:
+            load.write_rows(0, rows)
             return load.commit()
+        except BaseException:
+            load.abandon()
+            raise
 
     def find_nodes(self, ids: ArrayLike, ntype: str) -> NDArray[np.bool_]:
         """bool[n]: which ids were committed as nodes of a type, published or not."""
@@ -259,20 +263,6 @@ class Graph(Sampler):
             found = ", ".join(types[i].name for i in owners) or "no node type"
             raise InvalidRequest(f"features {names}: {found} have them; say ntype, one of {', '.join(t.name for t in types)}")
         return owners[0]
-
-
-class _SmallLoad:
-    """A load for one write, given up when the write fails."""
-
-    def __init__(self, client: Client, space: str, source: str) -> None:
-        self._load = client.begin_load(space, source=source)
-
-    def __enter__(self) -> Load:
-        return self._load
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is not None:
-            self._load.abandon()
 
 
 def _has(node_type: NodeType, names: list[str]) -> bool:

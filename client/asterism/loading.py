@@ -10,23 +10,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism import arguments
+from asterism import arguments, written
 from asterism.records import FeatureValue
 from asterism.session import Session
+from asterism.written import NO_FEATURES, Columns, Rows, sections
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import metad_pb2 as meta
-from asterism_proto.v1 import storaged_pb2 as store
-
-Columns = dict[str, FeatureValue]
-NO_FEATURES: Mapping[str, Any] = MappingProxyType({})
 
 PIECE_BYTES = 24 << 20
 """Of one Write, so that it stays below 32 MiB. How a chunk splits is part of its blocks' keys: a load that was begun
@@ -102,13 +97,9 @@ class Load:
         Conflict
             Where the chunk was registered with other content.
         """
-        type_id, owner = self._session.node_type(self.space, ntype)
-        arrays: Columns = {"ids": arguments.ids("ids", ids)}
-        rows = len(arrays["ids"])
-        _add_weights(arrays, arguments.weights(weights, rows, owner))
-        arrays |= _prefixed(arguments.features(features, rows, owner))
-        self._write(index, store.NODES, pb.NODE, type_id, rows, arrays)
-        return rows
+        rows = written.nodes(self._session, self.space, ntype, ids, weights, features)
+        self.write_rows(index, rows)
+        return rows.count
 
     def write_edges(
         self,
@@ -141,31 +132,20 @@ class Load:
         InvalidRequest
             Naming the first edge whose end is no node, where the edge type says ``missing: reject``.
         """
-        type_id, owner = self._session.edge_type(self.space, etype)
-        arrays: Columns = {"src": arguments.ids("src", src), "dst": arguments.ids("dst", dst)}
-        rows = len(arrays["src"])
-        arguments.same_length("dst", _plain(arrays["dst"]), rows)
-        _add_weights(arrays, arguments.weights(weights, rows, owner))
-        arrays |= _prefixed(arguments.features(features, rows, owner))
-        return self._write(index, store.OUT_EDGES, pb.EDGE, type_id, rows, arrays, ends_known=ends_known).base
+        rows = written.edges(self._session, self.space, etype, src, dst, weights, features)
+        return self.write_rows(index, rows, ends_known=ends_known).base
 
     def delete_nodes(self, index: int, ntype: str, ids: ArrayLike) -> int:
         """Delete nodes, and with them every edge that has one of them as an end; give back how many ids were sent."""
-        type_id, _ = self._session.node_type(self.space, ntype)
-        checked = arguments.ids("ids", ids)
-        self._write(index, store.NODE_DELETES, pb.NODE, type_id, len(checked), {"ids": checked})
-        return len(checked)
+        rows = written.node_deletes(self._session, self.space, ntype, ids)
+        self.write_rows(index, rows)
+        return rows.count
 
     def delete_edges(self, index: int, etype: str, src: ArrayLike, dst: ArrayLike, eids: ArrayLike | None = None) -> int:
         """Delete edges: those with the given ids, or (``eids`` left out, or -1) every one between two nodes."""
-        type_id, _ = self._session.edge_type(self.space, etype)
-        arrays: Columns = {"src": arguments.ids("src", src), "dst": arguments.ids("dst", dst)}
-        rows = len(arrays["src"])
-        arrays["eid"] = np.full(rows, -1, np.int64) if eids is None else arguments.ids("edge_ids", eids, least=-1)
-        for name in ("dst", "eid"):
-            arguments.same_length(name, _plain(arrays[name]), rows)
-        self._write(index, store.OUT_EDGE_DELETES, pb.EDGE, type_id, rows, arrays)
-        return rows
+        rows = written.edge_deletes(self._session, self.space, etype, src, dst, eids)
+        self.write_rows(index, rows)
+        return rows.count
 
     def find_nodes(self, ntype: str, ids: ArrayLike) -> NDArray[np.bool_]:
         """bool[n]: which ids exist, committed or written by this load."""
@@ -191,25 +171,26 @@ class Load:
         """Give the load up: what it wrote is removed."""
         self._session.catalog("abandon_load", meta.LoadRequest(load_id=self.load_id))
 
-    def _write(
-        self, index: int, kind: store.BlockKind, element: pb.Element, type_id: int, rows: int, arrays: Columns, *, ends_known: bool = False
-    ) -> meta.Chunk:
+    def write_rows(self, index: int, rows: Rows, *, ends_known: bool = False) -> meta.Chunk:
+        """Write rows that were checked already (`asterism.written`); give back their chunk."""
         if not 0 <= index <= MAX_CHUNK:
             raise InvalidRequest(f"chunk {index}: expected 0 to {MAX_CHUNK}")
-        chunk = self._register(meta.Chunk(index=index, element=element, type_id=type_id, rows=rows, digest=digest(kind, type_id, arrays)))
+        chunk = self._register(
+            meta.Chunk(index=index, element=rows.element, type_id=rows.type_id, rows=rows.count, digest=digest(rows.kind, rows.type_id, rows.columns))
+        )
         if chunk.written:
             return chunk
-        for number, (start, stop) in enumerate(pieces(rows, arrays)):
+        for number, (start, stop) in enumerate(pieces(rows.count, rows.columns)):
             head = wire.WriteRequest(
                 space=self.space,
                 load_id=self.load_id,
                 chunk=index * PIECES + number,
-                kind=kind,
-                type_id=type_id,
+                kind=rows.kind,
+                type_id=rows.type_id,
                 base=chunk.base + start,
                 ends_known=ends_known,
             )
-            self._session.graph("write", head, _sections(_rows(arrays, start, stop)))
+            self._session.graph("write", head, sections(_cut(rows.columns, start, stop)))
         with self._lock:
             self._untold.append(index)
             self.written.add(index)
@@ -239,7 +220,7 @@ def find_nodes(session: Session, space: str, type_id: int, ids: NDArray[np.int64
 def digest(kind: int, type_id: int, arrays: Mapping[str, FeatureValue]) -> str:
     """A chunk's content as 32 hexadecimal digits: what it writes, of which type, every array with name, dtype and shape."""
     state = blake2b(f"{kind}|{type_id}".encode(), digest_size=16)
-    for name, array in sorted(_sections(arrays).items()):
+    for name, array in sorted(sections(arrays).items()):
         state.update(f"|{name}|{array.dtype.str}|{array.shape}|".encode())
         state.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return state.hexdigest()
@@ -266,7 +247,7 @@ def pieces(rows: int, arrays: Mapping[str, FeatureValue], limit: int = PIECE_BYT
         start, number = stop, number + 1
 
 
-def _rows(arrays: Mapping[str, FeatureValue], start: int, stop: int) -> Columns:
+def _cut(arrays: Mapping[str, FeatureValue], start: int, stop: int) -> Columns:
     cut: Columns = {}
     for name, array in arrays.items():
         if isinstance(array, tuple):
@@ -275,26 +256,3 @@ def _rows(arrays: Mapping[str, FeatureValue], start: int, stop: int) -> Columns:
         else:
             cut[name] = array[start:stop]
     return cut
-
-
-def _sections(arrays: Mapping[str, FeatureValue]) -> dict[str, NDArray[Any]]:
-    flat: dict[str, NDArray[Any]] = {}
-    for name, array in arrays.items():
-        if isinstance(array, tuple):
-            flat[f"{name}.indptr"], flat[f"{name}.values"] = array
-        else:
-            flat[name] = array
-    return flat
-
-
-def _prefixed(columns: Mapping[str, FeatureValue]) -> Columns:
-    return {f"f:{name}": column for name, column in columns.items()}
-
-
-def _add_weights(arrays: Columns, weights: NDArray[np.float32] | None) -> None:
-    if weights is not None:
-        arrays["weight"] = weights
-
-
-def _plain(column: FeatureValue) -> NDArray[Any]:
-    return column[1] if isinstance(column, tuple) else column

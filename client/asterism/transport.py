@@ -18,13 +18,18 @@ from google.protobuf.message import Message
 
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import REASON_KEY, AsterismError, Busy, Deadline, InvalidRequest, Stale, Unavailable, from_status
-from asterism_proto.methods import CATALOG, Method
+from asterism_proto.methods import CATALOG, GRAPH, Method
 
 Content = Message | Frame
 
 MESSAGE_LIMIT = 64 << 20
 DEFAULT_PORT = 9669
-NOT_IDEMPOTENT = frozenset(CATALOG[name].path for name in ("create_space", "drop_space", "begin_load", "submit_job", "stop_job", "recover_job"))
+NOT_IDEMPOTENT = frozenset(
+    [
+        *(CATALOG[name].path for name in ("create_space", "drop_space", "begin_load", "submit_job", "stop_job", "recover_job")),
+        GRAPH["write_once"].path,
+    ]
+)
 """Sent again only when it is certain that the first attempt never arrived."""
 
 _OPTIONS = (

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import InvalidRequest, NotFound, Stale
 from asterism_proto.v1 import graphd_pb2 as wire
-from daemonkit.calls import Call
+from asterism_proto.v1 import storaged_pb2 as store
+from daemonkit.calls import Call, Transport
 from graphd import read, rows, sample, write
 from graphd.fanout import Fanout
 from graphd.news import News
+from graphd.once import Groups, Run, Single, SmallLoads
 from graphd.requests import adjacent_of, check_types, draw_of, hop_of, starts_of
 from graphd.route import Routes, Space, Version
 from graphd.sample import Sampling, Sections
@@ -27,6 +29,8 @@ T = TypeVar("T")
 
 _CATCH_UP_S = 5.0
 """How long a storaged may take to hold what metad has told of (spaces, versions), and this graphd to hear of it."""
+_ONCE_BYTES = 16 << 20
+"""Of the arrays of one write by itself."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.2
 
 
@@ -45,6 +49,8 @@ class GraphApi:
         Whether metad serves this version of a space, likewise.
     committed : callable
         The loads of a space that count by now, in commit order, and the number of the last commit.
+    metad : Transport
+        Who gives loads to writes by themselves.
     """
 
     def __init__(
@@ -55,12 +61,14 @@ class GraphApi:
         exists: Callable[[str, Call], bool],
         published: Callable[[str, int, Call], bool],
         committed: Callable[[Space, Call], tuple[Sequence[int], int]],
+        metad: Transport,
     ) -> None:
         self._news = news
         self._fanout = fanout
         self._exists = exists
         self._published = published
         self._committed = committed
+        self._groups = Groups(SmallLoads(metad=metad, write=self._write_run, settle=self.settle).carry)
 
     # -- writes ---------------------------------------------------------------------------------------------------
 
@@ -78,6 +86,33 @@ class GraphApi:
             return count
 
         return Frame(wire.WriteReply(rows=self._caught_up(head.space, call, run)))
+
+    def write_once(self, request: Frame, call: Call) -> Frame:
+        """A write by itself, committed with others that come at the same time."""
+        head: Any = request.head
+
+        def run(space: Space) -> int:
+            count = rows.checked(space.schema, head.kind, head.type_id, request)
+            if head.kind == store.OUT_EDGES:  # each by itself: one caller's unknown node is not another's fault
+                write.check_ends(self._writing(space, call, load_id=0, chunk=0), head.type_id, request.arrays)
+            return count
+
+        size = sum(array.nbytes for array in request.arrays.values())
+        if size > _ONCE_BYTES:
+            raise InvalidRequest(f"{size} bytes in one write: expected {_ONCE_BYTES} at most; write them in a load")
+        count = self._caught_up(head.space, call, run)
+        single = Single(kind=head.kind, type_id=head.type_id, rows=count, sections=request.arrays, call=call)
+        if count:
+            self._groups.write(head.space, single)
+        return Frame(wire.WriteOnceReply(rows=count, base=single.base, commit=single.commit))
+
+    def _write_run(self, name: str, load_id: int, chunk: int, base: int, run: Run, call: Call) -> None:
+        """Make the rows of several writes durable, as one chunk."""
+
+        def send(space: Space) -> None:
+            write.rows(self._writing(space, call, load_id=load_id, chunk=chunk), run.kind, run.type_id, base, run.sections, ends_known=True)
+
+        self._caught_up(name, call, send)
 
     def find_nodes(self, request: Frame, call: Call) -> Frame:
         """Which ids of a type exist."""

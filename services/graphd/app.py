@@ -63,7 +63,9 @@ class Graphd:
         self._news = News()
         self._hosts = Hosts(connect)
         self.metrics = Metrics("graphd")
-        api = GraphApi(news=self._news, fanout=Fanout(self._hosts), exists=self._exists, published=self._published, committed=Commits(metad).known)
+        api = GraphApi(
+            news=self._news, fanout=Fanout(self._hosts), exists=self._exists, published=self._published, committed=Commits(metad).known, metad=metad
+        )
         self._api = api
         self.graph_handlers: dict[str, Handler] = handlers_of(GRAPH, api)
         self.catalog_handlers: dict[str, Handler] = {method.path: self._forward(method) for method in CATALOG.values()}

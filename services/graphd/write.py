@@ -95,7 +95,7 @@ def edges(writing: Writing, type_id: int, base: int, sections: Sections, *, ends
     if edge_type.missing == "create":
         blocks += _missing_ends(writing, edge_type, sections)
     elif not ends_known:
-        _check_ends(writing, edge_type, sections)
+        check_ends(writing, type_id, sections)
     _send(writing, blocks)
 
 
@@ -140,6 +140,20 @@ def exists(writing: Writing, type_id: int, ids: Ids) -> NDArray[np.uint8]:
     return split.merged(len(ids), answers).get("exists", np.zeros(len(ids), np.uint8))
 
 
+def check_ends(writing: Writing, type_id: int, sections: Mapping[str, NDArray[Any]]) -> None:
+    """InvalidRequest where an end is no node, unless the type says that it is made."""
+    edge_type = writing.space.schema.edge_types[type_id]
+    if edge_type.missing == "create":
+        return
+    for name, end in (("src", edge_type.src_type), ("dst", edge_type.dst_type)):
+        found = exists(writing, writing.space.schema.node_type_id(end), sections[name])
+        if not found.all():
+            at = int(np.argmin(found))
+            raise InvalidRequest(
+                f"{name}[{at}] = {sections[name][at]}: no such {end!r} node; write it first, or declare {edge_type.name!r} missing: create"
+            )
+
+
 def _check_one_type(writing: Writing, type_id: int, ids: Ids) -> None:
     """InvalidRequest where an id is a node of another type already, in a space whose ids are global."""
     schema = writing.space.schema
@@ -150,17 +164,6 @@ def _check_one_type(writing: Writing, type_id: int, ids: Ids) -> None:
             at = int(np.argmax(taken))
             name = schema.node_types[other].name
             raise InvalidRequest(f"ids[{at}] = {ids[at]}: a node of type {name!r} has this id, and ids are global here; delete it first")
-
-
-def _check_ends(writing: Writing, edge_type: EdgeType, sections: Sections) -> None:
-    """InvalidRequest where an end is no node: such an edge would be kept at one of its ends only."""
-    for name, end in (("src", edge_type.src_type), ("dst", edge_type.dst_type)):
-        found = exists(writing, writing.space.schema.node_type_id(end), sections[name])
-        if not found.all():
-            at = int(np.argmin(found))
-            raise InvalidRequest(
-                f"{name}[{at}] = {sections[name][at]}: no such {end!r} node; write it first, or declare {edge_type.name!r} missing: create"
-            )
 
 
 def _missing_ends(writing: Writing, edge_type: EdgeType, sections: Sections) -> Iterator[Blocks]:

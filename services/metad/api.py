@@ -51,7 +51,8 @@ class CatalogApi:
 
     def begin_load(self, request: mpb.BeginLoadRequest, call: Call) -> mpb.Load:
         """A new load, or the one to resume."""
-        return wire.load_to(*self._service.begin_load(request.space, source=request.source, resume_key=request.resume_key))
+        chunks = [wire.new_chunk_of(chunk) for chunk in request.chunks]
+        return wire.load_to(*self._service.begin_load(request.space, source=request.source, resume_key=request.resume_key, chunks=chunks))
 
     def register_chunks(self, request: mpb.RegisterChunksRequest, call: Call) -> mpb.RegisterChunksReply:
         """Chunks with their bases."""

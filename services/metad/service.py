@@ -83,10 +83,15 @@ class Service:
 
     # Loads.
 
-    def begin_load(self, space: str, *, source: str, resume_key: str) -> tuple[Load, list[Chunk]]:
-        """A new load, or the one with this resume key that is open or came from an equal source, with its chunks."""
+    def begin_load(self, space: str, *, source: str, resume_key: str, chunks: Sequence[NewChunk] = ()) -> tuple[Load, list[Chunk]]:
+        """A new load, or the one with this resume key that is open or came from an equal source, with its chunks and these."""
         with self._board.lock:
-            return self._catalog.loads.begin(self._catalog.spaces.named(space), source=source, resume_key=resume_key, now_ms=self._clock())
+            loads = self._catalog.loads
+            load, held = loads.begin(self._catalog.spaces.named(space), source=source, resume_key=resume_key, now_ms=self._clock())
+            if chunks:
+                loads.register(load.load_id, chunks, (), now_ms=self._clock())
+                held = loads.chunks(load)
+            return load, held
 
     def register_chunks(self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int]) -> list[Chunk]:
         """Take up chunks and acknowledgements; the chunks with their edge id bases."""

@@ -112,12 +112,19 @@ class Reader:
         news, hosts = News(), Hosts(lambda _: LocalTransport(handlers_of(STORE, StoreApi(images))))
         hosts.know({_HERE: _HERE})
         news.apply(word)
-        graph = GraphApi(news=news, fanout=Fanout(hosts), exists=lambda *_: False, published=lambda *_: False, committed=partial(_refuse, folder))
+        graph = GraphApi(
+            news=news,
+            fanout=Fanout(hosts),
+            exists=lambda *_: False,
+            published=lambda *_: False,
+            committed=partial(_refuse, folder),
+            metad=LocalTransport({}),
+        )
         catalog = Catalog(word)
         refused: Handler = partial(_refuse, folder)
         self.handlers: dict[str, Handler] = {method.path: getattr(catalog, name, refused) for name, method in CATALOG.items()}
         self.handlers |= {method.path: getattr(graph, name) for name, method in GRAPH.items()}
-        self.handlers |= {GRAPH[name].path: refused for name in ("write", "find_nodes")}
+        self.handlers |= {GRAPH[name].path: refused for name in ("write", "write_once", "find_nodes")}
         self.transport = LocalTransport(self.handlers)
         """What an embedded client calls."""
 

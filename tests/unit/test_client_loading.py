@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asterism.loading import _rows, digest, pieces
+from asterism.loading import _cut, digest, pieces
 from asterism_proto.errors import InvalidRequest
 
 
@@ -22,7 +22,7 @@ def test_pieces_cover_every_row_once_and_none_is_larger_than_the_limit(lengths: 
     assert cuts[-1][1] == len(lengths)
     whole = []
     for start, stop in cuts:
-        piece = _rows(arrays, start, stop)  # type: ignore[arg-type]
+        piece = _cut(arrays, start, stop)  # type: ignore[arg-type]
         indptr, values = piece["f:tags"]
         assert indptr[0] == 0
         assert values.nbytes + 8 * (len(indptr) - 1) + piece["ids"].nbytes + piece["f:v"].nbytes <= limit

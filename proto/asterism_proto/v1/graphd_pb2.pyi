@@ -32,6 +32,26 @@ class WriteReply(_message.Message):
     rows: int
     def __init__(self, rows: _Optional[int] = ...) -> None: ...
 
+class WriteOnceRequest(_message.Message):
+    __slots__ = ("space", "kind", "type_id")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    kind: _storaged_pb2.BlockKind
+    type_id: int
+    def __init__(self, space: _Optional[str] = ..., kind: _Optional[_Union[_storaged_pb2.BlockKind, str]] = ..., type_id: _Optional[int] = ...) -> None: ...
+
+class WriteOnceReply(_message.Message):
+    __slots__ = ("rows", "base", "commit")
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    BASE_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_FIELD_NUMBER: _ClassVar[int]
+    rows: int
+    base: int
+    commit: int
+    def __init__(self, rows: _Optional[int] = ..., base: _Optional[int] = ..., commit: _Optional[int] = ...) -> None: ...
+
 class FindNodesRequest(_message.Message):
     __slots__ = ("space", "type_id", "load_id")
     SPACE_FIELD_NUMBER: _ClassVar[int]

@@ -59,14 +59,16 @@ class DropSpaceRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., if_exists: bool = ...) -> None: ...
 
 class BeginLoadRequest(_message.Message):
-    __slots__ = ("space", "source", "resume_key")
+    __slots__ = ("space", "source", "resume_key", "chunks")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     RESUME_KEY_FIELD_NUMBER: _ClassVar[int]
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
     space: str
     source: str
     resume_key: str
-    def __init__(self, space: _Optional[str] = ..., source: _Optional[str] = ..., resume_key: _Optional[str] = ...) -> None: ...
+    chunks: _containers.RepeatedCompositeFieldContainer[Chunk]
+    def __init__(self, space: _Optional[str] = ..., source: _Optional[str] = ..., resume_key: _Optional[str] = ..., chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ...) -> None: ...
 
 class Load(_message.Message):
     __slots__ = ("load_id", "space_id", "space", "state", "commit", "source", "resume_key", "chunks", "created_ms", "rejected", "deletes", "seen_ms", "ended_ms", "settled")

@@ -1,0 +1,128 @@
+"""Single writes from many callers at once: each is durable when it is answered, and they share commits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from tests.kit.cluster import LocalCluster
+
+import asterism
+
+SCHEMA = {
+    "parts": 4,
+    "direction": "both",
+    "nodes": {"n": {"weighted": True, "features": {"x": "float32", "note": "bytes"}}},
+    "edges": {"n:likes:n": {"weighted": True, "features": {"when": "int64"}}, "n:knows:n": {"edges": "unique"}},
+}
+WRITERS, EACH = 16, 12
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(storageds=2, graphds=2) as running:
+        yield running
+
+
+def test_many_writers_at_once_share_commits_and_every_write_is_there_once(cluster: LocalCluster) -> None:
+    with cluster.client() as client:
+        client.create_space("many", SCHEMA)
+        graph = client.graph("many")
+        graph.upsert_nodes(np.arange(WRITERS), "n")
+        first = graph.upsert_nodes([0], "n")
+        commits: list[int] = []
+        refused: list[str] = []
+
+        def run(writer: int) -> None:
+            mine = client.graph("many")
+            for i in range(EACH):
+                node = 1000 + writer * EACH + i
+                last = mine.upsert_nodes([node], "n", weights=[node], features={"x": [node], "note": [f"n{node}"]})
+                last = mine.upsert_edges([writer], [node], "likes", weights=[i + 1], features={"when": [node]})
+                commits.append(last)
+                try:
+                    mine.upsert_edges([writer], [999], "likes")
+                except asterism.InvalidRequest as error:
+                    refused.append(error.message)
+
+        threads = [threading.Thread(target=run, args=(writer,)) for writer in range(WRITERS)]
+        started = time.monotonic()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        print(f"{2 * WRITERS * EACH / (time.monotonic() - started):.0f} writes a second from {WRITERS} writers")
+        assert len(commits) == WRITERS * EACH
+        assert len(refused) == WRITERS * EACH
+        assert all("dst[0] = 999: no such 'n' node" in message for message in refused)
+        assert max(commits) - first < 2 * WRITERS * EACH / 2  # two writes a commit at least, on the average
+        graph.build()
+        nodes = 1000 + np.arange(WRITERS * EACH)
+        features = graph.node_features(nodes, ["weight", "x", "note"], "n")
+        assert features["weight"].tolist() == features["x"].tolist() == nodes.tolist()
+        indptr, values = features["note"]
+        assert [bytes(values[a:b]).decode() for a, b in pairwise(indptr)] == [f"n{node}" for node in nodes]
+        found = graph.neighbors(np.arange(WRITERS), "likes")
+        assert found.nodes.tolist() == nodes.tolist()
+        assert found.weights is not None
+        assert found.edge_ids is not None
+        assert found.weights.tolist() == list(range(1, EACH + 1)) * WRITERS
+        assert sorted(found.edge_ids.tolist()) == list(range(WRITERS * EACH))
+        assert graph.edge_features(found.edge_ids, "when", "likes")["when"].tolist() == nodes.tolist()
+
+
+def test_a_callers_own_writes_count_in_their_order_whatever_they_are(cluster: LocalCluster) -> None:
+    with cluster.client() as client:
+        client.create_space("order", SCHEMA)
+        graph = client.graph("order")
+
+        def run(node: int) -> None:
+            mine = client.graph("order")
+            mine.upsert_nodes([node], "n", weights=[1])
+            mine.upsert_edges([node], [node], "knows")
+            mine.delete_nodes([node], "n")
+            mine.upsert_nodes([node], "n", weights=[2])
+            if node % 2:
+                mine.upsert_edges([node], [node], "knows")
+                mine.upsert_edges([node], [node], "likes", weights=[3])
+                mine.delete_edges([node], [node], "likes")
+
+        threads = [threading.Thread(target=run, args=(node,)) for node in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        graph.build()
+        found = graph.neighbors(np.arange(12), "knows")
+        assert np.diff(found.indptr).tolist() == [0, 1] * 6
+        assert graph.neighbors(np.arange(12), "likes").nodes.size == 0
+        assert graph.node_features(np.arange(12), "weight", "n")["weight"].tolist() == [2.0] * 12
+
+
+def test_a_write_that_is_too_large_to_go_by_itself_goes_as_a_load(cluster: LocalCluster) -> None:
+    with cluster.client() as client:
+        client.create_space("large", {"parts": 2, "nodes": {"n": {"features": {"v": {"shape": [1024]}}}}})
+        graph = client.graph("large")
+        rows = 3000  # 12 MB
+        assert graph.upsert_nodes(np.arange(rows), "n", features={"v": np.ones((rows, 1024))}) == 1
+        graph.build()
+        assert graph.node_features([0, rows - 1], "v")["v"].sum() == 2048
+
+
+def test_writes_go_on_when_a_storaged_was_away(cluster: LocalCluster) -> None:
+    with cluster.client(timeout_s=15) as client:
+        client.create_space("away", SCHEMA)
+        graph = client.graph("away")
+        graph.upsert_nodes(np.arange(4), "n")
+        cluster.kill("storaged-1")
+        with pytest.raises(asterism.Unavailable, match="storaged"):
+            graph.upsert_edges([0, 1], [1, 2], "likes")
+        cluster.restart("storaged-1")
+        cluster.wait_ready()
+        graph.upsert_edges([2, 3], [3, 0], "likes")
+        graph.build()
+        assert graph.neighbors(np.arange(4), "likes").nodes.tolist() == [3, 0]
