@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from asterism_proto.schema import Schema
@@ -39,20 +40,132 @@ class SpaceInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TypeAudit:
+    """What an audit found of one type, over the parts of one storaged."""
+
+    element: str
+    """NODE or EDGE."""
+    type_id: int
+    count: int
+    """Live rows."""
+    positive: int
+    """Rows of positive weight: columns of its tables."""
+    weight: float
+    """Their sum."""
+    table_tv: float
+    """Largest total variation between a table's law and the weights."""
+    table_rel: float
+    """Largest relative error of one of its shares."""
+    alias_rows: int
+    """Nodes whose own alias row was rebuilt, over both directions."""
+    row_tv: float
+    """Largest total variation of an alias row."""
+    row_rel: float
+    """Largest relative error of one of its shares."""
+    underflow: int
+    """Shares of tables below 2^-64."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedFile:
+    """A table as a file."""
+
+    path: str
+    """Below the folder of its `TaskResult`."""
+    part: int
+    element: str
+    """NODE or EDGE."""
+    type_id: int
+    weight_name: str
+    format: str
+    """parquet or csv."""
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskResult:
+    """What a task made, by the kind of its job; what another kind makes is empty."""
+
+    audit: tuple[TypeAudit, ...] = ()
+    files_read: int = 0
+    """By an audit: files of images, every byte of them."""
+    bytes_read: int = 0
+    folder: str = ""
+    """Of exported tables: a path on the storaged's host, or the address that was asked for."""
+    files: tuple[ExportedFile, ...] = ()
+    """Empty in lists of jobs."""
+    bytes_before: int = 0
+    """Of the graph database, before a compaction."""
+    bytes_after: int = 0
+
+    @classmethod
+    def from_proto(cls, message: pb.TaskResult) -> TaskResult:
+        """As it came over the wire."""
+        return cls(
+            audit=tuple(
+                TypeAudit(
+                    element=pb.Element.Name(audit.element),
+                    type_id=audit.type_id,
+                    count=audit.count,
+                    positive=audit.positive,
+                    weight=audit.weight,
+                    table_tv=audit.table_tv,
+                    table_rel=audit.table_rel,
+                    alias_rows=audit.alias_rows,
+                    row_tv=audit.row_tv,
+                    row_rel=audit.row_rel,
+                    underflow=audit.underflow,
+                )
+                for audit in message.audit
+            ),
+            files_read=message.files_read,
+            bytes_read=message.bytes_read,
+            folder=message.folder,
+            files=tuple(
+                ExportedFile(
+                    path=file.path,
+                    part=file.part,
+                    element=pb.Element.Name(file.element),
+                    type_id=file.type_id,
+                    weight_name=file.weight_name,
+                    format=file.format,
+                    rows=file.rows,
+                    bytes=file.bytes,
+                    sha256=file.sha256,
+                )
+                for file in message.files
+            ),
+            bytes_before=message.bytes_before,
+            bytes_after=message.bytes_after,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """A job's share on one storaged."""
 
     task_id: int
     host: str
+    parts: tuple[int, ...]
     attempt: int
     state: str
     phase: str
     rows_done: int
     rows_total: int
+    rows_per_s: float
+    """Of the attempt under way; 0: not known."""
+    eta_s: float
+    """Seconds to its end at that rate; 0: not known."""
+    retry_at_ms: int
+    """Of a waiting task: not ordered before; 0: at once."""
     causes: tuple[str, ...]
     """Of every failed attempt."""
     started_ms: int
     finished_ms: int
+    result: TaskResult | None
+    """Of a finished task that publishes nothing."""
 
     @classmethod
     def from_proto(cls, message: pb.Task) -> Task:
@@ -60,14 +173,19 @@ class Task:
         return cls(
             task_id=message.task_id,
             host=message.host,
+            parts=tuple(message.parts),
             attempt=message.attempt,
             state=pb.JobState.Name(message.state),
             phase=message.phase,
             rows_done=message.rows_done,
             rows_total=message.rows_total,
+            rows_per_s=message.rows_per_s,
+            eta_s=message.eta_s,
+            retry_at_ms=message.retry_at_ms,
             causes=tuple(message.causes),
             started_ms=message.started_ms,
             finished_ms=message.finished_ms,
+            result=TaskResult.from_proto(message.result) if message.HasField("result") else None,
         )
 
 
@@ -78,10 +196,17 @@ class Job:
     job_id: int
     space: str
     kind: str
+    """build, audit, export-tables or compact."""
+    options: Mapping[str, str]
+    """As submitted, defaults filled in."""
+    target_version: int
+    """The version that it reads; 0: none."""
     state: str
     """QUEUE, RUNNING, FINISHED, FAILED or STOPPED."""
+    ending: str
+    """What a RUNNING job is on its way to: STOPPED or FAILED; empty: to its end."""
     cut: int
-    """The commit number that it reads up to."""
+    """The space's last commit when it was submitted: what a build shows."""
     version: int
     """What it published; 0: nothing."""
     cause: str
@@ -89,22 +214,20 @@ class Job:
     submitted_ms: int
     started_ms: int
     finished_ms: int
+    rows_done: int
+    """Over all tasks."""
+    rows_total: int
+    """Over all tasks, as far as they know."""
+    rows_per_s: float
+    """Of all running tasks together; 0: not known."""
+    eta_s: float
+    """Seconds to the end if the slowest task goes on as it does; 0: not known."""
     tasks: tuple[Task, ...]
 
     @property
     def ended(self) -> bool:
         """Whether it will not change by itself any more."""
         return self.state in ENDED
-
-    @property
-    def rows_done(self) -> int:
-        """Over all tasks."""
-        return sum(task.rows_done for task in self.tasks)
-
-    @property
-    def rows_total(self) -> int:
-        """Over all tasks, as far as they know."""
-        return sum(task.rows_total for task in self.tasks)
 
     @classmethod
     def from_proto(cls, message: pb.Job) -> Job:
@@ -113,13 +236,20 @@ class Job:
             job_id=message.job_id,
             space=message.space,
             kind=message.kind,
+            options=dict(message.options),
+            target_version=message.target_version,
             state=pb.JobState.Name(message.state),
+            ending=pb.JobState.Name(message.ending) if message.ending else "",
             cut=message.cut,
             version=message.version,
             cause=message.cause,
             submitted_ms=message.submitted_ms,
             started_ms=message.started_ms,
             finished_ms=message.finished_ms,
+            rows_done=message.rows_done,
+            rows_total=message.rows_total,
+            rows_per_s=message.rows_per_s,
+            eta_s=message.eta_s,
             tasks=tuple(Task.from_proto(task) for task in message.tasks),
         )
 

@@ -136,9 +136,36 @@ class Client:
 
     # -- jobs -----------------------------------------------------------------------------------------------------
 
-    def submit_job(self, space: str, kind: str = "build") -> Job:
-        """Ask for a job; an equal one that waits or runs is given back instead."""
-        return Job.from_proto(self.session.catalog("submit_job", meta.SubmitJobRequest(space=space, kind=kind)))
+    def submit_job(self, space: str, kind: str = "build", *, options: Mapping[str, str] | None = None, version: int = 0) -> Job:
+        """Ask for a job; an equal one that waits or runs is given back instead.
+
+        Parameters
+        ----------
+        space : str
+            What it works on. Jobs of a space run one after the other, those of other spaces beside them.
+        kind : str
+            ``"build"`` publishes what is committed as the next version. ``"audit"`` reads a version again on every storaged:
+            checksums, totals, the law of every alias table and row, both copies of every edge; it fails with the place where
+            something is wrong. ``"export-tables"`` writes a version's alias tables to files. ``"compact"`` gives the disk
+            space of overwritten and deleted blocks back.
+        options : mapping of str to str, optional
+            Of ``"export-tables"``: ``format`` (``"parquet"``, ``"csv"`` or ``"csv,parquet"``) and ``to``, a folder that every
+            storaged can write to, as an fsspec address; without it, files go to each storaged's own folder ``exports``.
+        version : int
+            Which one an audit or an export reads; 0 is the current one.
+
+        Raises
+        ------
+        InvalidRequest
+            For a kind, an option or a value that there is not.
+        NotFound
+            Where the space or the version is not there.
+        NotReady
+            Where nothing is committed to build, or published to read.
+        """
+        return Job.from_proto(
+            self.session.catalog("submit_job", meta.SubmitJobRequest(space=space, kind=kind, options=dict(options or {}), version=version))
+        )
 
     def job(self, job_id: int) -> Job:
         """How a job stands."""

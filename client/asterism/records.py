@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.catalog import Host, Job, Share, SpaceInfo, Task, VersionInfo
+from asterism.catalog import ExportedFile, Host, Job, Share, SpaceInfo, Task, TaskResult, TypeAudit, VersionInfo
 
 Ids = NDArray[np.int64]
 Types = NDArray[np.int32]
@@ -28,6 +28,7 @@ Features = Mapping[str, FeatureValue]
 __all__ = [
     "EdgeBatch",
     "EdgeSample",
+    "ExportedFile",
     "FanoutHop",
     "FanoutSample",
     "FeatureValue",
@@ -43,6 +44,8 @@ __all__ = [
     "Share",
     "SpaceInfo",
     "Task",
+    "TaskResult",
+    "TypeAudit",
     "Types",
     "Values",
     "VersionInfo",

@@ -12,7 +12,7 @@ from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from daemonkit.calls import Call
-from metad import wire
+from metad import wire, wire_jobs
 from metad.attendance import Attendance
 from metad.board import Board
 from metad.cluster import Cluster
@@ -82,24 +82,24 @@ class CatalogApi:
 
     def submit_job(self, request: mpb.SubmitJobRequest, call: Call) -> pb.Job:
         """A new job, or the identical one in flight."""
-        return wire.job_to(self._service.submit(request.space, request.kind))
+        return wire_jobs.job_to(self._service.submit(request.space, request.kind, options=dict(request.options), version=request.version))
 
     def get_job(self, request: mpb.JobRequest, call: Call) -> pb.Job:
         """One job."""
-        return wire.job_to(self._service.job(request.job_id))
+        return wire_jobs.job_to(self._service.job(request.job_id))
 
     def list_jobs(self, request: mpb.ListJobsRequest, call: Call) -> mpb.JobList:
         """A page of jobs."""
-        page = self._service.jobs(space=request.space, states=wire.states_of(request.states), limit=request.limit, before=request.before)
-        return mpb.JobList(jobs=[wire.job_to(job) for job in page.jobs], next_before=page.next_before)
+        page = self._service.jobs(space=request.space, states=wire_jobs.states_of(request.states), limit=request.limit, before=request.before)
+        return mpb.JobList(jobs=[wire_jobs.job_to(job, files=False) for job in page.jobs], next_before=page.next_before)
 
     def stop_job(self, request: mpb.JobRequest, call: Call) -> pb.Job:
         """A job on its way to its end."""
-        return wire.job_to(self._service.stop_job(request.job_id))
+        return wire_jobs.job_to(self._service.stop_job(request.job_id))
 
     def recover_job(self, request: mpb.JobRequest, call: Call) -> pb.Job:
         """A job under way again."""
-        return wire.job_to(self._service.recover_job(request.job_id))
+        return wire_jobs.job_to(self._service.recover_job(request.job_id))
 
     def list_hosts(self, request: pb.Empty, call: Call) -> mpb.HostList:
         """Every daemon."""
@@ -145,7 +145,7 @@ class BeatsApi:
     def beat(self, request: mpb.BeatRequest, call: Call) -> mpb.BeatReply:
         """A daemon's word, taken."""
         word = wire.word_of(request)
-        revision = self._attendance.beat(word, [wire.report_of(report) for report in request.tasks])
+        revision = self._attendance.beat(word, [wire_jobs.report_of(report) for report in request.tasks])
         return mpb.BeatReply(revision=revision, lease_s=self._lease_s)
 
     def poll(self, request: mpb.PollRequest, call: Call) -> mpb.PollReply:

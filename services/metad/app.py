@@ -36,12 +36,11 @@ class Metad:
     def __init__(self, settings: MetadSettings) -> None:
         self.settings = settings
         self._identity = open_folder(settings.data, "metad")
-        self._clock = steady()
         with ExitStack() as undo:
             undo.callback(self._identity.release)
             self._store = RocksStore(settings.data / "catalog")
             undo.callback(self._store.close)
-            self.rooms = Rooms(settings, store=self._store, uuid=self._identity.uuid, incarnation=self._identity.incarnation, clock=self._clock)
+            self.rooms = Rooms(settings, store=self._store, uuid=self._identity.uuid, incarnation=self._identity.incarnation, clock=steady())
             undo.pop_all()
         self.handlers: dict[str, Handler] = {**self.rooms.catalog_handlers, **self.rooms.beats_handlers}
         self.metrics = Metrics("metad")
@@ -77,7 +76,7 @@ class Metad:
             ready=self.ready,
             flags=self.settings.flags(),
             metrics=self.metrics,
-            routers=[router(self.rooms.service, self._clock)],
+            routers=[router(self.rooms.service)],
         )
         self.grpc_port = self._grpc.start()
         self.http_port = self._http.start()

@@ -72,6 +72,8 @@ class Polls:
                 cut=job.cut,
                 loads=[load_id for _, load_id in loads],
                 commits=[commit for commit, _ in loads],
+                options=dict(job.options),
+                version=job.target_version,
             )
 
     def _for_graphd(self, reply: mpb.PollReply) -> None:

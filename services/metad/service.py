@@ -5,7 +5,7 @@ Every verb takes the board's lock, so that what it reads belongs together and wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from asterism_proto.errors import InvalidRequest, NotFound
@@ -130,10 +130,10 @@ class Service:
 
     # Jobs.
 
-    def submit(self, space: str, kind: str) -> Job:
-        """A job of what is committed by now, or the identical one in flight."""
+    def submit(self, space: str, kind: str, *, options: Mapping[str, str] | None = None, version: int = 0) -> Job:
+        """A job of what is committed and published by now, or the identical one in flight."""
         with self._board.lock:
-            return self._driver.submit(self._catalog.spaces.named(space), kind)
+            return self._driver.submit(self._catalog.spaces.named(space), kind, options=options, version=version)
 
     def job(self, job_id: int) -> Job:
         """One job."""

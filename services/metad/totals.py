@@ -1,12 +1,12 @@
-"""What a build reports of each (part, type), and whether both copies of every edge agree; a quiet room.
+"""What tasks report: totals of each (part, type), images, what else they made; and whether both copies of every edge agree. A quiet room.
 
-Called by `metad.jobs.machine` before a version is published.
+Called by `metad.jobs.machine` before a version is published or an audit ends well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 _WORD = (1 << 64) - 1
@@ -60,15 +60,72 @@ class PartImage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """What a finished task has made."""
+class TypeAudit:
+    """What an audit found of one type, over the parts of one storaged."""
 
-    totals: tuple[Total, ...]
-    images: tuple[PartImage, ...]
+    element: Element
+    type_id: int
+    count: int
+    """Live rows."""
+    positive: int
+    """Rows of positive weight."""
+    weight: float
+    """Their sum."""
+    table_tv: float = 0.0
+    """Largest total variation between a table's law and the weights."""
+    table_rel: float = 0.0
+    """Largest relative error of one of its shares."""
+    alias_rows: int = 0
+    """Nodes whose own alias row was rebuilt, over both directions."""
+    row_tv: float = 0.0
+    row_rel: float = 0.0
+    underflow: int = 0
+    """Shares of tables below 2^-64."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedFile:
+    """A table as a file."""
+
+    path: str
+    """Below the folder of the task."""
+    part: int
+    element: Element
+    type_id: int
+    weight_name: str
+    format: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What a finished task has made, by the kind of its job; what another kind would make is empty."""
+
+    audit: tuple[TypeAudit, ...] = ()
+    files_read: int = 0
+    """By an audit: files of images, every byte of them."""
+    bytes_read: int = 0
+    folder: str = ""
+    """Of exported tables."""
+    files: tuple[ExportedFile, ...] = ()
+    bytes_before: int = 0
+    """Of the graph database, before a compaction."""
+    bytes_after: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a finished task reports."""
+
+    totals: tuple[Total, ...] = ()
+    images: tuple[PartImage, ...] = ()
+    made: Made = field(default_factory=Made)
 
 
 def fault(result: Result, parts: Sequence[int]) -> str:
-    """Why ``result`` is not one of a build of ``parts``; empty if it is."""
+    """Why ``result`` is not one of a build or an audit of ``parts``; empty if it is."""
     imaged = sorted(image.part for image in result.images)
     if imaged != sorted(parts):
         return f"it reports images of parts {imaged} where parts {sorted(parts)} were ordered"

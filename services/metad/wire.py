@@ -1,7 +1,7 @@
 """Our records as messages, and messages as our records: the one place where the two meet.
 
-Called by the doors (`metad.api`, `metad.polls`) and by the store's `codec`. What a message can say wrong is refused
-here, with its value.
+Called by the doors (`metad.api`, `metad.polls`) and by the store's `codec`; jobs are in `metad.wire_jobs`. What a message
+can say wrong is refused here, with its value.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad.catalog.model import Chunk, Load, LoadState, Manifest, NewChunk, Pin, Space
 from metad.cluster import Host, Role, Word
-from metad.ids import HostId, JobId, LoadId, PinId, SpaceId, TaskId
-from metad.jobs.model import Job, Report, State, Task
-from metad.totals import Element, PartImage, Result, Total
+from metad.ids import HostId, JobId, LoadId, PinId, SpaceId
+from metad.totals import Element, PartImage, Total
 
 # Catalog.
 
@@ -111,21 +110,23 @@ def new_chunk_of(message: mpb.Chunk) -> NewChunk:
     """A chunk that a client brings."""
     return NewChunk(
         index=message.index,
-        element=_element(f"chunk {message.index}", message.element),
+        element=element_of(f"chunk {message.index}", message.element),
         type_id=message.type_id,
         rows=message.rows,
         digest=message.digest,
     )
 
 
-def _element(what: str, value: int) -> Element:
+def element_of(what: str, value: int) -> Element:
+    """The element of this number; InvalidRequest says ``what`` had another one."""
     try:
         return Element(value)
     except ValueError as error:
         raise InvalidRequest(f"{what}: element {value}; expected NODE (1) or EDGE (2)") from error
 
 
-def _total_to(total: Total) -> pb.Total:
+def total_to(total: Total) -> pb.Total:
+    """A total as it travels."""
     return pb.Total(
         part=total.part,
         element=total.element.name,
@@ -144,10 +145,11 @@ def _total_to(total: Total) -> pb.Total:
     )
 
 
-def _total_of(message: pb.Total) -> Total:
+def total_of(message: pb.Total) -> Total:
+    """A total that travelled."""
     return Total(
         part=message.part,
-        element=_element(f"a total of part {message.part}", message.element),
+        element=element_of(f"a total of part {message.part}", message.element),
         type_id=message.type_id,
         count=message.count,
         positive=message.positive,
@@ -163,11 +165,13 @@ def _total_of(message: pb.Total) -> Total:
     )
 
 
-def _image_to(image: PartImage) -> pb.PartImage:
+def image_to(image: PartImage) -> pb.PartImage:
+    """A part's image as it travels."""
     return pb.PartImage(part=image.part, digest=image.digest)
 
 
-def _image_of(message: pb.PartImage) -> PartImage:
+def image_of(message: pb.PartImage) -> PartImage:
+    """A part's image that travelled."""
     return PartImage(part=message.part, digest=message.digest)
 
 
@@ -179,8 +183,8 @@ def manifest_to(manifest: Manifest, *, totals: bool = True) -> pb.Manifest:
         cut=manifest.cut,
         job_id=manifest.job_id,
         created_ms=manifest.created_ms,
-        totals=[_total_to(total) for total in manifest.totals] if totals else (),
-        images=[_image_to(image) for image in manifest.images],
+        totals=[total_to(total) for total in manifest.totals] if totals else (),
+        images=[image_to(image) for image in manifest.images],
         digest=manifest.digest,
     )
 
@@ -193,8 +197,8 @@ def manifest_of(message: pb.Manifest) -> Manifest:
         cut=message.cut,
         job_id=JobId(message.job_id),
         created_ms=message.created_ms,
-        totals=tuple(_total_of(total) for total in message.totals),
-        images=tuple(_image_of(image) for image in message.images),
+        totals=tuple(total_of(total) for total in message.totals),
+        images=tuple(image_of(image) for image in message.images),
         digest=message.digest,
     )
 
@@ -231,65 +235,6 @@ def pin_of(message: mpb.Pin) -> Pin:
         created_ms=message.created_ms,
         expires_ms=message.expires_ms,
     )
-
-
-def result_to(result: Result) -> pb.Manifest:
-    """A task's result as a manifest without a head: how it is kept until its job publishes."""
-    return pb.Manifest(totals=[_total_to(total) for total in result.totals], images=[_image_to(image) for image in result.images])
-
-
-def result_of(message: pb.Manifest) -> Result:
-    """A task's result that was kept."""
-    return Result(totals=tuple(_total_of(total) for total in message.totals), images=tuple(_image_of(image) for image in message.images))
-
-
-# Jobs.
-
-
-def job_to(job: Job) -> pb.Job:
-    """A job as it travels, with its tasks."""
-    return pb.Job(
-        job_id=job.job_id,
-        space_id=job.space_id,
-        space=job.space,
-        kind=job.kind,
-        state=job.state.name,
-        cut=job.cut,
-        version=job.version,
-        submitted_ms=job.submitted_ms,
-        started_ms=job.started_ms,
-        finished_ms=job.finished_ms,
-        cause=job.cause,
-        tasks=[_task_to(job, task) for task in job.tasks],
-    )
-
-
-def _task_to(job: Job, task: Task) -> pb.Task:
-    return pb.Task(
-        task_id=task.task_id,
-        job_id=job.job_id,
-        host=task.host,
-        attempt=task.attempt,
-        state=task.state.name,
-        phase=task.phase,
-        rows_done=task.rows_done,
-        rows_total=task.rows_total,
-        causes=task.causes,
-        started_ms=task.started_ms,
-        finished_ms=task.finished_ms,
-    )
-
-
-def states_of(values: Iterable[int]) -> frozenset[State]:
-    """Job states that a client names; InvalidRequest for one that there is not."""
-    found = set()
-    for value in values:
-        try:
-            found.add(State(value))
-        except ValueError as error:
-            known = ", ".join(f"{state.name} ({state.value})" for state in State)
-            raise InvalidRequest(f"job state {value}: expected some of {known}") from error
-    return frozenset(found)
 
 
 # Hosts and beats.
@@ -347,25 +292,4 @@ def word_of(message: mpb.BeatRequest) -> Word:
         held=frozenset((SpaceId(held.space_id), held.version) for held in message.held),
         free_bytes=message.free_bytes,
         dropped_loads=frozenset(LoadId(load) for load in message.dropped_loads),
-    )
-
-
-def report_of(message: mpb.TaskReport) -> Report:
-    """A storaged's word on a task."""
-    try:
-        state = State(message.state)
-    except ValueError as error:
-        raise InvalidRequest(f"task {message.task_id}: state {message.state}; expected RUNNING, FINISHED, FAILED or STOPPED") from error
-    result = None
-    if state is State.FINISHED:
-        result = Result(totals=tuple(_total_of(total) for total in message.totals), images=tuple(_image_of(image) for image in message.images))
-    return Report(
-        task_id=TaskId(message.task_id),
-        attempt=message.attempt,
-        state=state,
-        phase=message.phase,
-        rows_done=message.rows_done,
-        rows_total=message.rows_total,
-        cause=message.cause,
-        result=result,
     )

@@ -18,7 +18,6 @@ from daemonkit.settings import split_address
 from graphd.app import Graphd
 from graphd.settings import GraphdSettings
 from metad.app import Metad
-from metad.clock import steady
 from metad.http.routes import router
 from metad.settings import MetadSettings
 from standalone.published import Record
@@ -145,7 +144,7 @@ class Standalone:
             ready=self.ready,
             flags=self.settings.model_dump(mode="json"),
             metrics=self.metrics,
-            routers=[router(self._metad.rooms.service, steady())],
+            routers=[router(self._metad.rooms.service)],
         )
         doors = Doors(
             address=f"{split_address(listen)[0]}:{self._grpc.start()}",

@@ -164,7 +164,7 @@ class Storaged:
         """Take over the whole desired state: orders are withdrawn first, for what they use may be removed."""
         self._cluster.check(reply.cluster)
         schemas = {route.space.space_id: Schema.from_proto(route.space.schema) for route in reply.spaces}
-        orders = [_order(order, schemas[order.space_id]) for order in reply.orders if order.kind == "build" and order.space_id in schemas]
+        orders = [_order(order, schemas[order.space_id]) for order in reply.orders if order.space_id in schemas]
         wanted = [self._wanted(route, schemas[route.space.space_id], reply) for route in reply.spaces]
         self._work.withdraw(orders)
         self._holdings.apply(wanted)

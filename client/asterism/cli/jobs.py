@@ -9,12 +9,13 @@ import typer
 from asterism.cli.exits import ExitCode
 from asterism.cli.output import Output, moment, table
 from asterism.cli.session import session_of
+from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from asterism import Client
-    from asterism.records import Job
+    from asterism.records import Job, TaskResult
 
 app = typer.Typer(no_args_is_help=True, help="Jobs: what is built in the background.")
 
@@ -32,7 +33,7 @@ def wait_for(output: Output, client: Client, job_id: int, within_s: float) -> Jo
 
         def show(job: Job) -> None:
             phases = sorted({task.phase for task in job.tasks if task.phase and task.state == "RUNNING"})
-            tell(f"{job.kind} {job.space}", job.rows_done, job.rows_total or None, phase=" ".join(phases))
+            tell(f"{job.kind} {job.space}", job.rows_done, job.rows_total or None, phase=" ".join(phases), rate=job.rows_per_s, left_s=job.eta_s)
 
         return client.wait(job_id, timeout_s=within_s, on_progress=show)
 
@@ -66,24 +67,77 @@ def job_table(job: Job) -> RenderableType:
         for t in job.tasks
     ]
     parts: list[RenderableType] = [jobs_table([job]), table("tasks", ("task", "host", "attempt", "state", "phase", "rows", "causes"), tasks)]
+    wishes = [f"version {job.target_version}"] if job.target_version else []
+    wishes += [f"{key} {value}" for key, value in job.options.items()]
+    if wishes:
+        parts.append(f"asked for: {escape(', '.join(wishes))}")
+    parts += [_made(task.host, task.result) for task in job.tasks if task.result is not None]
+    if job.state == "RUNNING" and job.rows_per_s:
+        left = f", {job.eta_s:,.0f} s left" if job.eta_s else ""
+        parts.append(f"{job.rows_done:,} of {job.rows_total:,} rows, {job.rows_per_s:,.0f} rows/s{left}")
     if job.cause:
         parts.append(f"cause: {escape(job.cause)}")
     return Group(*parts)
 
 
-@app.command(epilog="Example: asterism job submit shop --wait")
+AUDITED = ("type", "rows", "positive", "weight", "table tv", "table rel", "alias rows", "row tv", "row rel")
+EXPORTED = ("file", "rows", "bytes", "sha256")
+
+
+def _made(host: str, result: TaskResult) -> RenderableType:
+    """What a task made."""
+    from rich.markup import escape
+
+    if result.audit:
+        found = [
+            (f"{a.element.lower()} {a.type_id}", a.count, a.positive, a.weight, a.table_tv, a.table_rel, a.alias_rows, a.row_tv, a.row_rel)
+            for a in result.audit
+        ]
+        return table(f"{host[:12]}: {result.files_read:,} files, {result.bytes_read:,} bytes read", AUDITED, found)
+    if result.folder:
+        rows = [(file.path, file.rows, file.bytes, file.sha256) for file in result.files]
+        return table(f"{host[:12]}: {escape(result.folder)}", EXPORTED, rows)
+    return f"{host[:12]}: {result.bytes_before:,} bytes before, {result.bytes_after:,} after"
+
+
+def _options(words: list[str] | None) -> dict[str, str]:
+    """Options as ``KEY=VALUE`` words."""
+    found = {}
+    for word in words or ():
+        key, separator, value = word.partition("=")
+        if not (key and separator):
+            raise InvalidRequest(f"--option {word!r}: expected KEY=VALUE, as format=csv")
+        found[key] = value
+    return found
+
+
+@app.command(
+    epilog="Examples: asterism job submit shop --wait | asterism job submit shop --kind audit --at 3 --wait | "
+    "asterism job submit shop --kind export-tables --option format=csv --option to=s3://bucket/tables"
+)
 def submit(
     context: typer.Context,
     space: Annotated[str, typer.Argument(metavar="SPACE", help="The space to work on.")],
     *,
-    kind: Annotated[str, typer.Option(help="What to do.")] = "build",
+    kind: Annotated[str, typer.Option(metavar="KIND", help="What to do: build, audit, export-tables or compact.")] = "build",
+    at: Annotated[
+        int | None, typer.Option("--at", min=1, metavar="VERSION", help="What an audit or an export reads. Default: the current one.")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Of export-tables: format=parquet, csv or csv,parquet; to=ADDRESS. Repeat.")
+    ] = None,
     wait: Wait = False,
     within: Within = DEFAULT_WAIT_S,
 ) -> None:
-    """Ask for a job: by default a build, which publishes what is loaded as a new version."""
+    """Ask for a job: by default a build, which publishes what is loaded as a new version.
+
+    An audit reads a version again and holds it against its checksums, weights and totals. export-tables writes its alias tables to
+    files. compact gives the disk space of overwritten and deleted blocks back.
+    """
+    options = _options(option)
     session = session_of(context)
     with session.client() as client:
-        job = client.submit_job(space, kind=kind)
+        job = client.submit_job(space, kind=kind, options=options, version=at or 0)
         if wait:
             job = wait_for(session.output, client, job.job_id, within)
     finish(session.output, job)

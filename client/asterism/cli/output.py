@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 class Progressed(Protocol):
     """Whoever is told how far something is."""
 
-    def __call__(self, what: str, done: int, total: int | None, *, phase: str = "") -> None:
-        """`done` of `total` rows of `what`, which is in this phase; None where the total is not known."""
+    def __call__(self, what: str, done: int, total: int | None, *, phase: str = "", rate: float = 0.0, left_s: float = 0.0) -> None:
+        """`done` of `total` rows of `what`, which is in this phase; None where the total is not known.
+
+        `rate` in rows a second and `left_s` are shown where whoever does the work gives them; else they are measured here.
+        """
 
 
 class _Bars:
@@ -34,7 +37,7 @@ class _Bars:
         self._done: dict[str, int] = {}
         self._told = time.monotonic()
 
-    def tell(self, what: str, done: int, total: int | None, *, phase: str = "") -> None:
+    def tell(self, what: str, done: int, total: int | None, *, phase: str = "", rate: float = 0.0, left_s: float = 0.0) -> None:
         if what not in self._bars:
             self._bars[what] = self._progress.add_task(what, total=None, rows="", rate="", left="")
         known, base, since = self._phases.get(what, (phase, 0, self._told))
@@ -44,7 +47,10 @@ class _Bars:
         self._phases[what] = (phase, base, since)
         self._told = time.monotonic()
         seconds = self._told - since
-        rate = (done - base) / seconds if seconds > 0.02 else 0.0
+        if not rate and seconds > 0.02:
+            rate = (done - base) / seconds
+        if not left_s and rate and total and total > done:
+            left_s = (total - done) / rate
         self._progress.update(
             self._bars[what],
             description=f"{what} {phase}".rstrip(),
@@ -52,7 +58,7 @@ class _Bars:
             total=total or None,
             rows=f"{done:,}/{total:,}" if total else f"{done:,}" if done else "",
             rate=f"{rate:,.0f} rows/s" if rate else "",
-            left=f"{(total - done) / rate:,.0f} s left" if rate and total and total > done else "",
+            left=f"{left_s:,.0f} s left" if left_s else "",
         )
 
 

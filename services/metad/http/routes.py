@@ -8,22 +8,8 @@ from fastapi import APIRouter, Path, Query
 
 from asterism_proto.errors import NotFound
 from asterism_proto.schema import Schema
-from metad.clock import Clock
-from metad.http.views import (
-    HostView,
-    JobPageView,
-    JobView,
-    NewJob,
-    NewSpace,
-    Problem,
-    SpaceView,
-    StateName,
-    VersionView,
-    host_view,
-    job_view,
-    space_view,
-    version_view,
-)
+from metad.http.job_views import JobPageView, JobView, NewJob, StateName, job_view
+from metad.http.views import HostView, NewSpace, Problem, SpaceView, VersionView, host_view, space_view, version_view
 from metad.jobs.model import State
 from metad.service import Service
 
@@ -37,10 +23,10 @@ _REFUSALS = {
 }
 
 
-def router(service: Service, clock: Clock) -> APIRouter:
+def router(service: Service) -> APIRouter:
     """The routes of jobs, spaces, versions and hosts."""
     api = APIRouter(prefix="/api/v1", responses={status: _REFUSALS[status] for status in (404, 422)})
-    api.include_router(_jobs(service, clock))
+    api.include_router(_jobs(service))
     api.include_router(_spaces(service))
 
     @api.get("/hosts", tags=["hosts"])
@@ -51,7 +37,7 @@ def router(service: Service, clock: Clock) -> APIRouter:
     return api
 
 
-def _jobs(service: Service, clock: Clock) -> APIRouter:
+def _jobs(service: Service) -> APIRouter:
     api = APIRouter(tags=["jobs"])
 
     @api.get("/jobs")
@@ -63,28 +49,27 @@ def _jobs(service: Service, clock: Clock) -> APIRouter:
     ) -> JobPageView:
         """Jobs, newest first."""
         page = service.jobs(space=space, states=[State[name] for name in state or ()], limit=limit, before=before)
-        now_ms = clock()
-        return JobPageView(jobs=[job_view(job, now_ms) for job in page.jobs], next_before=page.next_before)
+        return JobPageView(jobs=[job_view(job, files=False) for job in page.jobs], next_before=page.next_before)
 
     @api.get("/jobs/{job_id}")
     def get_job(job_id: JobNumber) -> JobView:
         """One job with its tasks and its progress."""
-        return job_view(service.job(_number("job", job_id)), clock())
+        return job_view(service.job(_number("job", job_id)))
 
     @api.post("/jobs", status_code=202, responses={status: _REFUSALS[status] for status in (400, 409)})
     def submit_job(new: NewJob) -> JobView:
-        """Build what is committed of a space by now; the identical job in flight where there is one."""
-        return job_view(service.submit(new.space, new.kind), clock())
+        """Ask for a job on what is committed and published of a space by now; the identical job in flight where there is one."""
+        return job_view(service.submit(new.space, new.kind, options=new.options, version=new.version))
 
     @api.post("/jobs/{job_id}/stop", status_code=202, responses={409: _REFUSALS[409]})
     def stop_job(job_id: JobNumber) -> JobView:
         """End a job: STOPPED once every host gave its word or lost its lease."""
-        return job_view(service.stop_job(_number("job", job_id)), clock())
+        return job_view(service.stop_job(_number("job", job_id)))
 
     @api.post("/jobs/{job_id}/recover", status_code=202, responses={409: _REFUSALS[409]})
     def recover_job(job_id: JobNumber) -> JobView:
         """Go on with a failed or stopped job, with the same input."""
-        return job_view(service.recover_job(_number("job", job_id)), clock())
+        return job_view(service.recover_job(_number("job", job_id)))
 
     return api
 

@@ -1,4 +1,4 @@
-"""What the routes answer with, as pydantic models: their docstrings are OpenAPI's descriptions."""
+"""What the routes answer with, as pydantic models: their docstrings are OpenAPI's descriptions. Jobs are in `job_views`."""
 
 from __future__ import annotations
 
@@ -11,25 +11,16 @@ from asterism_proto.schema import Schema
 from metad.catalog.model import Manifest, Pin, Space
 from metad.catalog.spaces import shares
 from metad.cluster import Host
-from metad.jobs.model import Job, State, Task
 from metad.totals import OWN_WEIGHT, Element, Total
 
-StateName = Literal["QUEUE", "RUNNING", "FINISHED", "FAILED", "STOPPED"]
 
-_NAMES: dict[State, StateName] = {
-    State.QUEUE: "QUEUE",
-    State.RUNNING: "RUNNING",
-    State.FINISHED: "FINISHED",
-    State.FAILED: "FAILED",
-    State.STOPPED: "STOPPED",
-}
+class View(BaseModel):
+    """What all of them have in common."""
 
-
-class _View(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class Problem(_View):
+class Problem(View):
     """Why a request was refused."""
 
     error: str = Field(examples=["NotFound"])
@@ -38,79 +29,7 @@ class Problem(_View):
     """What was wrong, with the value, and what to do."""
 
 
-class TaskView(_View):
-    """A job's share on one storaged."""
-
-    task_id: int
-    host: str
-    """uuid of the storaged."""
-    parts: list[int]
-    attempt: int
-    """Number of the latest order; 0: none yet."""
-    state: StateName
-    phase: str
-    """What the storaged says that it is doing."""
-    rows_done: int
-    rows_total: int
-    """0 while it is not known."""
-    causes: list[str]
-    """Of every attempt that came to nothing."""
-    started_ms: int
-    finished_ms: int
-
-
-class ProgressView(_View):
-    """How far a job is."""
-
-    rows_done: int
-    rows_total: int
-    fraction: float | None
-    """0 to 1; null while some task has not counted its rows."""
-    rows_per_s: float | None
-    """Of all running tasks together; null where nothing runs."""
-    eta_s: float | None
-    """Seconds to the end, if the slowest task goes on as it did; null where that can not be told."""
-
-
-class JobView(_View):
-    """Work asked of metad. Times are milliseconds since 1970, 0 = not yet."""
-
-    job_id: int = Field(examples=[12])
-    space: str = Field(examples=["papers"])
-    space_id: int
-    kind: str = Field(examples=["build"])
-    state: StateName
-    ending: StateName | None
-    """What a RUNNING job is on its way to: STOPPED or FAILED."""
-    cut: int
-    """The commit number that it builds."""
-    version: int
-    """What it published; 0: nothing."""
-    cause: str
-    """Why it failed or was stopped."""
-    submitted_ms: int
-    started_ms: int
-    finished_ms: int
-    progress: ProgressView
-    tasks: list[TaskView]
-
-
-class JobPageView(_View):
-    """Some jobs, newest first."""
-
-    jobs: list[JobView]
-    next_before: int
-    """`before` of the next page; 0: there are no more."""
-
-
-class NewJob(_View):
-    """A job to submit."""
-
-    space: str = Field(min_length=1, max_length=128, examples=["papers"])
-    kind: str = Field(default="build", max_length=32, examples=["build"])
-
-
-class TypeTotalView(_View):
+class TypeTotalView(View):
     """What a version holds of one type, over all parts."""
 
     element: Literal["node", "edge"]
@@ -127,7 +46,7 @@ class TypeTotalView(_View):
     """Largest total variation, among the parts, between the tables' exact law and the weights."""
 
 
-class PinView(_View):
+class PinView(View):
     """A lease on a version: while it lasts, the version is served."""
 
     pin_id: int
@@ -140,7 +59,7 @@ class PinView(_View):
     """Unless it is renewed."""
 
 
-class VersionView(_View):
+class VersionView(View):
     """A published version."""
 
     version: int = Field(examples=[3])
@@ -157,7 +76,7 @@ class VersionView(_View):
     totals: list[TypeTotalView]
 
 
-class SpaceView(_View):
+class SpaceView(View):
     """A graph with its schema and parts."""
 
     space_id: int
@@ -175,7 +94,7 @@ class SpaceView(_View):
     """Of the current version; empty while there is none."""
 
 
-class NewSpace(_View):
+class NewSpace(View):
     """A space to make."""
 
     name: str = Field(max_length=128, examples=["papers"])
@@ -188,7 +107,7 @@ class NewSpace(_View):
     """A space of that name with an equal schema is then no conflict."""
 
 
-class HostView(_View):
+class HostView(View):
     """A daemon that beats."""
 
     uuid: str
@@ -202,61 +121,6 @@ class HostView(_View):
     parts: int
     """That it holds, over all spaces."""
     free_bytes: int
-
-
-def job_view(job: Job, now_ms: int) -> JobView:
-    """A job as it is shown."""
-    return JobView(
-        job_id=job.job_id,
-        space=job.space,
-        space_id=job.space_id,
-        kind=job.kind,
-        state=_NAMES[job.state],
-        ending=_NAMES[job.ending] if job.ending else None,
-        cut=job.cut,
-        version=job.version,
-        cause=job.cause,
-        submitted_ms=job.submitted_ms,
-        started_ms=job.started_ms,
-        finished_ms=job.finished_ms,
-        progress=_progress(job.tasks, now_ms),
-        tasks=[_task_view(task) for task in job.tasks],
-    )
-
-
-def _task_view(task: Task) -> TaskView:
-    return TaskView(
-        task_id=task.task_id,
-        host=task.host,
-        parts=list(task.parts),
-        attempt=task.attempt,
-        state=_NAMES[task.state],
-        phase=task.phase,
-        rows_done=task.rows_done,
-        rows_total=task.rows_total,
-        causes=list(task.causes),
-        started_ms=task.started_ms,
-        finished_ms=task.finished_ms,
-    )
-
-
-def _progress(tasks: Sequence[Task], now_ms: int) -> ProgressView:
-    done, total = sum(task.rows_done for task in tasks), sum(task.rows_total for task in tasks)
-    counted = all(task.rows_total > 0 or task.state is State.FINISHED for task in tasks)
-    rates, waits = [], []
-    for task in tasks:
-        if task.state is State.RUNNING and now_ms > task.started_ms and task.rows_done > 0:
-            rates.append(task.rows_done / ((now_ms - task.started_ms) / 1000))
-            waits.append(max(task.rows_total - task.rows_done, 0) / rates[-1])
-    running = sum(task.state is State.RUNNING for task in tasks)
-    unfinished = sum(task.state is not State.FINISHED for task in tasks)
-    return ProgressView(
-        rows_done=done,
-        rows_total=total,
-        fraction=min(done / total, 1.0) if counted and total else None,
-        rows_per_s=sum(rates) if rates else None,
-        eta_s=max(waits) if counted and waits and len(waits) == running == unfinished else None,
-    )
 
 
 def space_view(space: Space, current: Manifest | None) -> SpaceView:

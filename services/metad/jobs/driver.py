@@ -7,7 +7,7 @@ board's lock by `metad.service`, `metad.attendance` and `metad.upkeep`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from metad.board import Board
@@ -18,6 +18,7 @@ from metad.clock import Clock
 from metad.cluster import Host, Role
 from metad.ids import HostId, JobId, SpaceId
 from metad.jobs import machine, model
+from metad.jobs.kinds import kind_of
 from metad.jobs.model import Job, Jobs, Rules, State, Task
 from metad.store import codec, keys
 from metad.store.port import MetaStore
@@ -40,8 +41,10 @@ class Driver:
         """The machine's state; it never changes in place."""
         return self._state
 
-    def submit(self, space: Space, kind: str) -> Job:
-        """The job that builds what is committed of a space by now."""
+    def submit(self, space: Space, kind: str, *, options: Mapping[str, str] | None = None, version: int = 0) -> Job:
+        """The job that does this with what is committed, and where it reads a version, published of a space by now."""
+        if kind_of(kind).reads_version:
+            version = self._catalog.versions.get(space, version).version if version or space.version else 0
         answer = self.feed(
             model.Submit(
                 now_ms=self._clock(),
@@ -51,6 +54,8 @@ class Driver:
                 cut=self._catalog.spaces.last_commit(space.space_id),
                 shares=tuple(model.Share(host=host, parts=tuple(parts)) for host, parts in sorted(shares(space).items())),
                 paired=tuple(t.name for t in space.schema.edge_types) if space.schema.has_in else (),
+                options=options or {},
+                version=version,
             )
         )
         return self._state.jobs[next(command.job_id for command in answer if isinstance(command, model.Answer))]
@@ -147,7 +152,7 @@ def _stored(store: MetaStore, catalog: Catalog, hosts: Iterable[Host], rules: Ru
 
 
 def _with_result(store: MetaStore, job: Job, task: Task) -> Task:
-    if task.state is not State.FINISHED or job.state is State.FINISHED:
+    if task.state is not State.FINISHED:
         return task
     value = store.get(keys.result(job.job_id, task.task_id))
     return task if value is None else replace(task, result=codec.result_from(value))

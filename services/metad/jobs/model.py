@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 from metad.ids import HostId, JobId, SpaceId, TaskId
+from metad.jobs.kinds import Options
 from metad.totals import Result
 
 
@@ -17,7 +19,7 @@ class State(Enum):
     RUNNING = 2
     """A job: its tasks are under way. A task: an attempt is ordered of its host."""
     FINISHED = 3
-    """A job: its version is published. A task: its host has made and sealed its share."""
+    """A job: it is done; the version of a build is published. A task: its host has done its share."""
     FAILED = 4
     """It was given up; its cause says why."""
     STOPPED = 5
@@ -50,29 +52,40 @@ class Task:
     phase: str = ""
     rows_done: int = 0
     rows_total: int = 0
+    rows_per_s: float = 0.0
+    """Of the attempt under way, as of its last reports; 0 = not known."""
+    measured_ms: int = 0
+    """When the rate was looked at last; 0 = not yet."""
+    measured_rows: int = 0
+    """Rows that were done then."""
     causes: tuple[str, ...] = ()
     """Of every attempt that came to nothing, oldest first."""
     started_ms: int = 0
     """When the latest attempt was ordered."""
     finished_ms: int = 0
     result: Result | None = None
-    """Of a finished task, until its job publishes it."""
+    """Of a finished task: all of it until its job ends, then what no version's manifest tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Work that somebody asked of metad: so far, a build of one space at one cut."""
+    """Work that somebody asked of metad, on one space."""
 
     job_id: JobId
     space_id: SpaceId
     space: str
     kind: str
+    """One of `metad.jobs.kinds`."""
     cut: int
-    """The commit number whose state it builds: fixed for ever, so that a recovery has the same input."""
+    """The space's last commit number when it was submitted, fixed for ever: a build shows this state, so that a recovery has the same input."""
     paired: tuple[str, ...]
     """Names of the edge types by id, where in-copies are kept and must agree; empty where they are not."""
     tasks: tuple[Task, ...]
     submitted_ms: int
+    options: Options = ()
+    """As submitted, defaults filled in."""
+    target_version: int = 0
+    """The version that it reads; 0 = none."""
     state: State = State.QUEUE
     ending: State | None = None
     """What a RUNNING job becomes once no host works on it any more: STOPPED or FAILED."""
@@ -84,6 +97,11 @@ class Job:
     """Why it failed, was stopped, or is about to be."""
     kept_ms: int = 0
     """When it was last written down: progress alone is written down seldom."""
+
+    @property
+    def identity(self) -> tuple[SpaceId, str, int, int, Options]:
+        """What it was asked to do: while a job is in flight, a submit of the same is answered with it."""
+        return (self.space_id, self.kind, self.cut, self.target_version, self.options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +159,7 @@ class Jobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """The parts of a space that one storaged builds."""
+    """The parts of a space that one storaged holds."""
 
     host: HostId
     parts: tuple[int, ...]
@@ -159,6 +177,10 @@ class Submit:
     """The space's last commit number; 0 = nothing was ever committed."""
     shares: tuple[Share, ...]
     paired: tuple[str, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+    """As they were given."""
+    version: int = 0
+    """To read; 0 where none was named and none is published."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +235,8 @@ class Report:
     rows_done: int = 0
     rows_total: int = 0
     cause: str = ""
+    permanent: bool = False
+    """FAILED only: another attempt would come to the same."""
     result: Result | None = None
     """FINISHED only."""
 
@@ -256,7 +280,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepResult:
-    """Write a finished task's result down."""
+    """Write what is to be kept of a finished task's result down."""
 
     job_id: JobId
     task_id: TaskId

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 from asterism_proto.errors import Corrupt
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from metad import wire
+from metad import wire, wire_jobs
 from metad.catalog.model import Chunk, Load, Manifest, Pin, Space
 from metad.cluster import Host
 from metad.ids import HostId, JobId, SpaceId, TaskId
@@ -96,12 +96,12 @@ def host_from(value: bytes) -> Host:
 
 def result_to(result: Result) -> bytes:
     """A task's result."""
-    return _bytes(wire.result_to(result))
+    return _bytes(wire_jobs.result_to(result))
 
 
 def result_from(value: bytes) -> Result:
     """A task's result."""
-    return wire.result_of(_read(pb.Manifest(), value))
+    return wire_jobs.result_of(_read(pb.TaskResult(), value))
 
 
 def job_to(job: Job) -> bytes:
@@ -139,6 +139,7 @@ def job_from(value: bytes) -> Job:
                 "job_id": JobId(data["job_id"]),
                 "space_id": SpaceId(data["space_id"]),
                 "paired": tuple(data["paired"]),
+                "options": tuple((key, value) for key, value in data.get("options", ())),
                 "tasks": tasks,
                 "state": State[data["state"]],
                 "ending": State[data["ending"]] if data["ending"] else None,

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from metad.ids import HostId
 from metad.jobs import model
+from metad.jobs.kinds import kind_of
 from metad.jobs.machine.turn import Turn
 from metad.jobs.model import Job, Rules, State, Task
+from metad.jobs.pace import measured, unmeasured
 from metad.totals import Result, fault
 
-_CAUSES_KEPT = 20
+_LONGEST_CAUSE = 2000
 
 
 def host_seen(turn: Turn, event: model.HostSeen) -> None:
@@ -29,7 +31,9 @@ def host_seen(turn: Turn, event: model.HostSeen) -> None:
 
 
 def _redo(turn: Turn, job: Job, task: Task, event: model.HostSeen) -> None:
-    """Order a finished task of a restarted host anew: only the start that reported the output is known to hold it whole."""
+    """Order a finished task of a build anew where its host restarts: only the start that reported the output is known to hold it whole."""
+    if not kind_of(job.kind).publishes:
+        return
     held_no_more = task.host == event.host and task.state is State.FINISHED and task.incarnation != event.incarnation
     if held_no_more and job.state is State.RUNNING and job.ending is None:
         turn.put_task(job, replace(task, state=State.QUEUE, retry_at_ms=turn.now_ms, result=None, finished_ms=0))
@@ -61,17 +65,19 @@ def _take(turn: Turn, job: Job, task: Task, report: model.Report) -> None:
     """Believe a host's word on the current attempt."""
     match report.state:
         case State.QUEUE | State.RUNNING:
-            told = replace(task, phase=report.phase, rows_done=report.rows_done, rows_total=report.rows_total)
+            told = replace(
+                measured(task, report.rows_done, turn.now_ms), phase=report.phase, rows_done=report.rows_done, rows_total=report.rows_total
+            )
             if told != task:
                 turn.put_task(job, told, durable=turn.now_ms - job.kept_ms >= turn.rules.progress_interval_ms)
         case State.FINISHED:
-            result = report.result or Result(totals=(), images=())
-            wrong = fault(result, task.parts)
+            result = report.result or Result()
+            wrong = fault(result, task.parts) if kind_of(job.kind).covers_parts else ""
             if wrong:
                 _fail(turn, job, task, wrong)
                 return
             done = replace(
-                task,
+                unmeasured(task),
                 state=State.FINISHED,
                 result=result,
                 phase=report.phase,
@@ -82,16 +88,18 @@ def _take(turn: Turn, job: Job, task: Task, report: model.Report) -> None:
             turn.put_task(job, done)
             turn.commands.append(model.KeepResult(job_id=job.job_id, task_id=task.task_id, result=result))
         case State.FAILED:
-            _fail(turn, job, task, report.cause or "the host gave no cause")
+            _fail(turn, job, task, report.cause or "the host gave no cause", permanent=report.permanent)
         case State.STOPPED:
             _lose(turn, job, task, report.cause or f"host {task.host} stopped it of its own accord")
 
 
-def _fail(turn: Turn, job: Job, task: Task, cause: str) -> None:
+def _fail(turn: Turn, job: Job, task: Task, cause: str, *, permanent: bool = False) -> None:
     """Count a failed attempt: another one after a back-off, or the end of the job."""
-    task = _blamed(task, cause, failures=task.failures + 1)
+    task = _blamed(turn, task, cause, failures=task.failures + 1)
     if job.ending is not None:
         turn.put_task(job, replace(task, state=State.STOPPED, finished_ms=turn.now_ms))
+    elif permanent:
+        _give_up(turn, job, task, "can not succeed")
     elif task.failures < turn.rules.max_attempts:
         turn.put_task(job, replace(task, state=State.QUEUE, retry_at_ms=turn.now_ms + backoff_ms(turn.rules, task)))
     else:
@@ -103,19 +111,20 @@ def _lose(turn: Turn, job: Job, task: Task, cause: str) -> None:
     if job.ending is not None:
         turn.put_task(job, replace(task, state=State.STOPPED, finished_ms=turn.now_ms))
         return
-    task = _blamed(task, cause, losses=task.losses + 1)
+    task = _blamed(turn, task, cause, losses=task.losses + 1)
     if task.losses < turn.rules.max_losses:
         turn.put_task(job, replace(task, state=State.QUEUE, retry_at_ms=turn.now_ms))
     else:
         _give_up(turn, job, task, f"was lost {task.losses} times")
 
 
-def _blamed(task: Task, cause: str, *, failures: int | None = None, losses: int | None = None) -> Task:
+def _blamed(turn: Turn, task: Task, cause: str, *, failures: int | None = None, losses: int | None = None) -> Task:
+    kept = turn.rules.max_attempts + turn.rules.max_losses  # every attempt since the job was submitted or recovered
     return replace(
-        task,
+        unmeasured(task),
         failures=task.failures if failures is None else failures,
         losses=task.losses if losses is None else losses,
-        causes=(*task.causes, f"attempt {task.attempt}: {cause}")[-_CAUSES_KEPT:],
+        causes=(*task.causes, f"attempt {task.attempt}: {cause[:_LONGEST_CAUSE]}")[-kept:],
     )
 
 

@@ -7,24 +7,23 @@ from dataclasses import replace
 from asterism_proto.errors import Conflict, InvalidRequest, NotReady
 from metad.ids import JobId, SpaceId, TaskId
 from metad.jobs import model
+from metad.jobs.kinds import kind_of, settled
 from metad.jobs.machine.settling import ended
 from metad.jobs.machine.turn import Turn, find
 from metad.jobs.model import Job, State, Task
-
-KINDS = ("build",)
+from metad.jobs.pace import unmeasured
 
 
 def submit(turn: Turn, event: model.Submit) -> None:
     """Make a job, or point to the identical one in flight."""
-    if event.kind not in KINDS:
-        raise InvalidRequest(f"job kind {event.kind!r}: expected {' or '.join(KINDS)}")
-    if event.cut == 0:
+    kind = kind_of(event.kind)
+    options = settled(kind, event.options)
+    if event.version and not kind.reads_version:
+        raise InvalidRequest(f"version {event.version}: a job of kind {event.kind} reads no version; leave it out")
+    if kind.publishes and event.cut == 0:
         raise NotReady(f"space {event.space!r} has no committed load: there is nothing to build yet; load something first")
-    for job in turn.jobs.values():
-        same = (job.space_id, job.kind, job.cut) == (event.space_id, event.kind, event.cut)
-        if same and not job.state.ended and job.ending is None:
-            turn.commands.append(model.Answer(job_id=job.job_id))
-            return
+    if kind.reads_version and event.version == 0:
+        raise NotReady(f"space {event.space!r} has no published version: there is nothing for {event.kind} to read yet; submit a build first")
     tasks = tuple(Task(task_id=TaskId(turn.next_task + i), host=share.host, parts=share.parts) for i, share in enumerate(event.shares))
     job = Job(
         job_id=JobId(turn.next_job),
@@ -35,7 +34,13 @@ def submit(turn: Turn, event: model.Submit) -> None:
         paired=event.paired,
         tasks=tasks,
         submitted_ms=event.now_ms,
+        options=options,
+        target_version=event.version,
     )
+    twin = next((other for other in turn.jobs.values() if other.identity == job.identity and not other.state.ended and other.ending is None), None)
+    if twin is not None:
+        turn.commands.append(model.Answer(job_id=twin.job_id))
+        return
     turn.next_job += 1
     turn.next_task += len(tasks)
     turn.put(job)
@@ -60,12 +65,17 @@ def recover(turn: Turn, job_id: JobId) -> None:
     job = find(turn.before, job_id)
     if job.state not in (State.FAILED, State.STOPPED):
         raise Conflict(f"job {job_id} is {job.state.name}: only FAILED and STOPPED jobs can be recovered")
+    publishes = kind_of(job.kind).publishes
     current = turn.published.get(job.space_id)
-    if current is not None and current.cut > job.cut:
+    if publishes and current is not None and current.cut > job.cut:
         raise Conflict(f"job {job_id} builds commit {job.cut}, but version {current.version} shows commit {current.cut} already; submit a new job")
     for other in turn.jobs.values():
-        if other.space_id == job.space_id and other.kind == job.kind and not other.state.ended and other.ending is None and other.cut >= job.cut:
+        if other.state.ended or other.ending is not None or (other.space_id, other.kind) != (job.space_id, job.kind):
+            continue
+        if publishes and other.cut >= job.cut:
             raise Conflict(f"job {other.job_id} is {other.state.name} and builds commit {other.cut}: recovering job {job_id} would add nothing")
+        if other.identity == job.identity:
+            raise Conflict(f"job {other.job_id} is {other.state.name} and does the same: recovering job {job_id} would add nothing")
     turn.put(replace(job, state=State.QUEUE, cause="", finished_ms=0, tasks=tuple(_anew(task) for task in job.tasks)))
 
 
@@ -74,7 +84,7 @@ def _anew(task: Task) -> Task:
 
     Finished ones too: while the job was over nobody ordered their output to be held, so it may be gone. A host that still holds it says so at once.
     """
-    return replace(task, state=State.QUEUE, failures=0, losses=0, retry_at_ms=0, phase="", rows_done=0, finished_ms=0, result=None)
+    return replace(unmeasured(task), state=State.QUEUE, failures=0, losses=0, retry_at_ms=0, phase="", rows_done=0, finished_ms=0, result=None)
 
 
 def space_dropped(turn: Turn, space_id: SpaceId) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from metad.jobs import model
+from metad.jobs.kinds import kind_of
 from metad.jobs.machine.turn import Turn
 from metad.jobs.model import Job, State, Task
+from metad.jobs.pace import unmeasured
 from metad.totals import Result, disagreement
 
 
@@ -24,7 +26,7 @@ def _advance(turn: Turn, job: Job) -> None:
         if all(_let_go(turn, task) for task in job.tasks):
             turn.put(ended(turn, job, job.ending, job.cause))
     elif all(task.state is State.FINISHED for task in job.tasks):
-        _publish(turn, job)
+        (_publish if kind_of(job.kind).publishes else _finish)(turn, job)
     else:
         _order(turn, job)
 
@@ -38,23 +40,42 @@ def _order(turn: Turn, job: Job) -> None:
     for task in job.tasks:
         if task.state is State.QUEUE and task.retry_at_ms <= turn.now_ms and turn.online(task.host):
             attempt = replace(
-                task,
+                unmeasured(task),
                 state=State.RUNNING,
                 attempt=task.attempt + 1,
                 incarnation=turn.hosts[task.host].incarnation,
                 phase="ordered",
                 rows_done=0,
+                measured_ms=turn.now_ms,
                 started_ms=turn.now_ms,
             )
             job = turn.put_task(job, attempt)
 
 
-def _publish(turn: Turn, job: Job) -> None:
+def _together(job: Job) -> Result:
+    """What the tasks of a job report, by part."""
     results = [task.result for task in job.tasks if task.result is not None]
-    result = Result(
+    return Result(
         totals=tuple(sorted((t for r in results for t in r.totals), key=lambda t: (t.element.value, t.type_id, t.part, t.weight_name))),
         images=tuple(sorted((i for r in results for i in r.images), key=lambda i: i.part)),
     )
+
+
+def _finish(turn: Turn, job: Job) -> None:
+    """The good end of a job that publishes nothing: of its tasks' results, what they made is kept."""
+    wrong = disagreement(_together(job).totals, job.paired) if job.paired else ""
+    if wrong:
+        turn.put(ended(turn, job, State.FAILED, f"version {job.target_version}: {wrong}"))
+        return
+    tasks = tuple(replace(task, result=Result(made=task.result.made)) if task.result is not None else task for task in job.tasks)
+    turn.put(replace(ended(turn, job, State.FINISHED, ""), tasks=tasks))
+    for task in tasks:
+        if task.result is not None:
+            turn.commands.append(model.KeepResult(job_id=job.job_id, task_id=task.task_id, result=task.result))
+
+
+def _publish(turn: Turn, job: Job) -> None:
+    result = _together(job)
     wrong = disagreement(result.totals, job.paired) if job.paired else ""
     if wrong:
         turn.put(ended(turn, job, State.FAILED, f"not published: {wrong}"))
@@ -82,7 +103,7 @@ def _start_next(turn: Turn) -> None:
 
 def ended(turn: Turn, job: Job, state: State, cause: str) -> Job:
     """``job`` at its end; what was still waiting or running is stopped with it."""
-    tasks = tuple(replace(task, state=State.STOPPED, finished_ms=turn.now_ms) if not task.state.ended else task for task in job.tasks)
+    tasks = tuple(replace(unmeasured(task), state=State.STOPPED, finished_ms=turn.now_ms) if not task.state.ended else task for task in job.tasks)
     return replace(job, state=state, ending=None, cause=cause, finished_ms=turn.now_ms, tasks=tasks)
 
 

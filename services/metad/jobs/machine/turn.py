@@ -8,6 +8,7 @@ from dataclasses import replace
 from asterism_proto.errors import NotFound
 from metad.ids import HostId, JobId, TaskId
 from metad.jobs import model
+from metad.jobs.kinds import kind_of
 from metad.jobs.model import Command, Job, Jobs, Rules, State, Task
 
 
@@ -23,13 +24,17 @@ def find(state: Jobs, job_id: int) -> Job:
 def orders(state: Jobs, host: HostId) -> list[tuple[Job, Task]]:
     """The tasks that ``host`` should be working on or holding the output of, by task id.
 
-    A finished task stays ordered until its job ends: its host is not to take the output for a leftover.
+    A finished task of a build stays ordered until its job ends: its host is not to take the output for a leftover.
     """
-    found = []
-    for job in state.jobs.values():
-        if job.state is State.RUNNING and job.ending is None:
-            found += [(job, task) for task in job.tasks if task.host == host and task.state in (State.RUNNING, State.FINISHED)]
+    found = [(job, task) for job, task in _ordered(state.jobs) if task.host == host]
     return sorted(found, key=lambda pair: pair[1].task_id)
+
+
+def _ordered(jobs: dict[JobId, Job]) -> Iterator[tuple[Job, Task]]:
+    for job in jobs.values():
+        if job.state is State.RUNNING and job.ending is None:
+            held = (State.RUNNING, State.FINISHED) if kind_of(job.kind).publishes else (State.RUNNING,)
+            yield from ((job, task) for task in job.tasks if task.state in held)
 
 
 class Turn:
@@ -103,10 +108,4 @@ class Turn:
 
 
 def _orders_of_all(jobs: dict[JobId, Job]) -> set[tuple[TaskId, int]]:
-    return {
-        (task.task_id, task.attempt)
-        for job in jobs.values()
-        if job.state is State.RUNNING and job.ending is None
-        for task in job.tasks
-        if task.state in (State.RUNNING, State.FINISHED)
-    }
+    return {(task.task_id, task.attempt) for _, task in _ordered(jobs)}

@@ -1,0 +1,237 @@
+"""What the routes of jobs answer with."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Literal
+
+from pydantic import Field
+
+from metad.http.views import View
+from metad.jobs.model import Job, State, Task
+from metad.jobs.pace import left_s, pace
+from metad.totals import Element, Made
+
+ElementName = Literal["node", "edge"]
+StateName = Literal["QUEUE", "RUNNING", "FINISHED", "FAILED", "STOPPED"]
+
+_NAMES: dict[State, StateName] = {
+    State.QUEUE: "QUEUE",
+    State.RUNNING: "RUNNING",
+    State.FINISHED: "FINISHED",
+    State.FAILED: "FAILED",
+    State.STOPPED: "STOPPED",
+}
+
+
+class TypeAuditView(View):
+    """What an audit found of one type, over the parts of one storaged."""
+
+    element: ElementName
+    type_id: int
+    count: int
+    """Live rows."""
+    positive: int
+    """Rows of positive weight: columns of its tables."""
+    weight: float
+    """Their sum."""
+    table_tv: float
+    """Largest total variation between a table's law and the weights."""
+    table_rel: float
+    """Largest relative error of one of its shares."""
+    alias_rows: int
+    """Nodes whose own alias row was rebuilt, over both directions."""
+    row_tv: float
+    """Largest total variation of an alias row."""
+    row_rel: float
+    """Largest relative error of one of its shares."""
+    underflow: int
+    """Shares of tables below 2^-64."""
+
+
+class ExportedFileView(View):
+    """A table as a file."""
+
+    path: str = Field(examples=["p00000-n0-weight.parquet"])
+    """Below the task's folder."""
+    part: int
+    element: ElementName
+    type_id: int
+    weight_name: str
+    format: Literal["parquet", "csv"]
+    rows: int
+    bytes: int
+    sha256: str
+
+
+class ResultView(View):
+    """What a task made, by the kind of its job; what another kind makes is empty."""
+
+    audit: list[TypeAuditView]
+    files_read: int
+    """By an audit: files of images, every byte of them."""
+    bytes_read: int
+    folder: str
+    """Of exported tables: a path on the storaged's host, or the address that was asked for."""
+    files: list[ExportedFileView]
+    """Empty in lists of jobs."""
+    bytes_before: int
+    """Of the graph database, before a compaction."""
+    bytes_after: int
+
+
+class TaskView(View):
+    """A job's share on one storaged."""
+
+    task_id: int
+    host: str
+    """uuid of the storaged."""
+    parts: list[int]
+    attempt: int
+    """Number of the latest order; 0: none yet."""
+    state: StateName
+    phase: str
+    """What the storaged says that it is doing."""
+    rows_done: int
+    rows_total: int
+    """0 while it is not known."""
+    rows_per_s: float | None
+    """Of the attempt under way; null while it is not known."""
+    eta_s: float | None
+    """Seconds to its end at that rate; null while it is not known."""
+    retry_at_ms: int
+    """Of a waiting task: not ordered before; 0: at once."""
+    causes: list[str]
+    """Of every attempt that came to nothing."""
+    started_ms: int
+    finished_ms: int
+    result: ResultView | None
+    """Of a finished task that publishes nothing."""
+
+
+class ProgressView(View):
+    """How far a job is."""
+
+    rows_done: int
+    rows_total: int
+    fraction: float | None
+    """0 to 1; null while some task has not counted its rows."""
+    rows_per_s: float | None
+    """Of all running tasks together; null where nothing runs."""
+    eta_s: float | None
+    """Seconds to the end, if the slowest task goes on as it did; null where that can not be told."""
+
+
+class JobView(View):
+    """Work asked of metad. Times are milliseconds since 1970, 0 = not yet."""
+
+    job_id: int = Field(examples=[12])
+    space: str = Field(examples=["papers"])
+    space_id: int
+    kind: str = Field(examples=["build"])
+    options: dict[str, str]
+    """As submitted, defaults filled in."""
+    target_version: int
+    """The version that it reads; 0: none."""
+    state: StateName
+    ending: StateName | None
+    """What a RUNNING job is on its way to: STOPPED or FAILED."""
+    cut: int
+    """The space's last commit when it was submitted: what a build shows."""
+    version: int
+    """What it published; 0: nothing."""
+    cause: str
+    """Why it failed or was stopped."""
+    submitted_ms: int
+    started_ms: int
+    finished_ms: int
+    progress: ProgressView
+    tasks: list[TaskView]
+
+
+class JobPageView(View):
+    """Some jobs, newest first."""
+
+    jobs: list[JobView]
+    next_before: int
+    """`before` of the next page; 0: there are no more."""
+
+
+class NewJob(View):
+    """A job to submit."""
+
+    space: str = Field(min_length=1, max_length=128, examples=["papers"])
+    kind: str = Field(default="build", max_length=32, examples=["build", "audit", "export-tables", "compact"])
+    options: dict[str, str] = Field(default_factory=dict, examples=[{"format": "csv"}])
+    """By kind; `export-tables` knows `format` (parquet, csv or both) and `to` (an fsspec address)."""
+    version: int = Field(default=0, ge=0, lt=1 << 64)
+    """For kinds that read a version; 0: the current one."""
+
+
+def job_view(job: Job, *, files: bool = True) -> JobView:
+    """A job as it is shown; in lists without the names of what it exported."""
+    return JobView(
+        job_id=job.job_id,
+        space=job.space,
+        space_id=job.space_id,
+        kind=job.kind,
+        options=dict(job.options),
+        target_version=job.target_version,
+        state=_NAMES[job.state],
+        ending=_NAMES[job.ending] if job.ending else None,
+        cut=job.cut,
+        version=job.version,
+        cause=job.cause,
+        submitted_ms=job.submitted_ms,
+        started_ms=job.started_ms,
+        finished_ms=job.finished_ms,
+        progress=_progress(job),
+        tasks=[_task_view(task, files=files) for task in job.tasks],
+    )
+
+
+def _task_view(task: Task, *, files: bool) -> TaskView:
+    return TaskView(
+        task_id=task.task_id,
+        host=task.host,
+        parts=list(task.parts),
+        attempt=task.attempt,
+        state=_NAMES[task.state],
+        phase=task.phase,
+        rows_done=task.rows_done,
+        rows_total=task.rows_total,
+        rows_per_s=task.rows_per_s or None,
+        eta_s=left_s(task),
+        retry_at_ms=task.retry_at_ms if task.state is State.QUEUE else 0,
+        causes=list(task.causes),
+        started_ms=task.started_ms,
+        finished_ms=task.finished_ms,
+        result=_result_view(task.result.made, files=files) if task.result is not None and task.result.made != Made() else None,
+    )
+
+
+def _progress(job: Job) -> ProgressView:
+    far = pace(job)
+    return ProgressView(
+        rows_done=far.rows_done,
+        rows_total=far.rows_total,
+        fraction=min(far.rows_done / far.rows_total, 1.0) if far.counted and far.rows_total else None,
+        rows_per_s=far.rows_per_s,
+        eta_s=far.left_s,
+    )
+
+
+def _element(element: Element) -> ElementName:
+    return "node" if element is Element.NODE else "edge"
+
+
+def _result_view(made: Made, *, files: bool) -> ResultView:
+    return ResultView(
+        audit=[TypeAuditView(**{**asdict(audit), "element": _element(audit.element)}) for audit in made.audit],
+        files_read=made.files_read,
+        bytes_read=made.bytes_read,
+        folder=made.folder,
+        files=[ExportedFileView(**{**asdict(file), "element": _element(file.element)}) for file in made.files] if files else [],
+        bytes_before=made.bytes_before,
+        bytes_after=made.bytes_after,
+    )
