@@ -219,6 +219,7 @@ def _order(order: meta.TaskOrder, schema: Schema) -> work.Order:
         task_id=order.task_id,
         job_id=order.job_id,
         attempt=order.attempt,
+        kind=order.kind,
         space_id=order.space_id,
         schema=schema,
         parts=tuple(order.parts),
@@ -247,6 +248,7 @@ def _task_report(progress: work.Progress) -> meta.TaskReport:
         rows_done=progress.rows_done,
         rows_total=progress.rows_total,
         cause=progress.cause,
+        permanent=progress.permanent,
         totals=[pb.Total(**total) for total in progress.result.get("totals", ())],
         images=[pb.PartImage(**image) for image in progress.result.get("images", ())],
     )

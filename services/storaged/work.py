@@ -38,6 +38,7 @@ class Order:
     task_id: int
     job_id: int
     attempt: int
+    kind: str
     space_id: int
     schema: Schema
     parts: tuple[int, ...]
@@ -57,6 +58,8 @@ class Progress:
     rows_done: int = 0
     rows_total: int = 0
     cause: str = ""
+    permanent: bool = False
+    """Another attempt would come to the same."""
     result: dict[str, Any] = field(default_factory=dict)
     """``totals`` and ``images`` of a finished build."""
 
@@ -87,6 +90,9 @@ class _Build:
 
     def _run(self) -> None:
         try:
+            if self.order.kind != "build":
+                self._tell(FAILED, cause=f"this storaged knows no jobs of kind {self.order.kind!r}", permanent=True)
+                return
             with self._work.slots:
                 if self._cancelled:
                     self._tell(STOPPED)
