@@ -43,11 +43,28 @@ def build_index(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.u
     index_rows : uint32[2^k]
         The row (position in ``ids``) of each id in ``index_ids``; 0 where free.
     """
-    bits = max(3, (2 * ids.size - 1).bit_length() if ids.size else 0)
-    index_ids = np.full(1 << bits, FREE, np.int64)
-    index_rows = np.zeros(1 << bits, np.uint32)
-    _fill(settled(ids), np.uint64(_BITS - bits), index_ids, index_rows)
+    slots = index_slots(ids.size)
+    index_ids, index_rows = np.empty(slots, np.int64), np.zeros(slots, np.uint32)
+    fill_index(ids, index_ids, index_rows)
     return index_ids, index_rows
+
+
+def index_slots(n: int) -> int:
+    """How many slots `build_index` has for ``n`` ids."""
+    return 1 << max(3, (2 * n - 1).bit_length() if n else 0)
+
+
+def fill_index(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDArray[np.uint32]) -> None:
+    """`build_index` in place, for arrays that are mapped files.
+
+    Parameters
+    ----------
+    ids : int64[n]
+    index_ids, index_rows : int64[2^k], uint32[2^k], out
+        Of `index_slots` slots; ``index_rows`` is all 0, ``index_ids`` may be anything.
+    """
+    index_ids.fill(FREE)
+    _fill(settled(ids), shift_of(index_ids), index_ids, index_rows)
 
 
 @inlined

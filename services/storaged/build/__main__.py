@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from asterism_proto.errors import AsterismError
+from asterism_proto.errors import AsterismError, Corrupt
 from storaged.build.part import build_part, expected_rows, finished_before
 from storaged.build.progress import Progress
 from storaged.build.task import RESULT, PartResult, Task, finished
@@ -21,7 +21,7 @@ def build(task: Task, progress: Progress) -> list[PartResult]:
     task.output.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(task.output / "scratch", ignore_errors=True)
     store = GraphStore.open(task.checkpoint, task.schema, read_only=True)
-    tables = TableStore.open(task.output / "stat")
+    tables = _tables(task)
     try:
         known = {part: finished_before(task, part) for part in task.parts}
         for part in (part for part in task.parts if known[part] is None):
@@ -32,6 +32,17 @@ def build(task: Task, progress: Progress) -> list[PartResult]:
         store.close()
     write_durably(task.output / RESULT, json.dumps(finished(results)).encode())
     return results
+
+
+def _tables(task: Task) -> TableStore:
+    """The stat database; where it is damaged, a new one, and every part is built anew."""
+    path = task.output / "stat"
+    try:
+        return TableStore.open(path)
+    except Corrupt:
+        shutil.rmtree(task.output / "done", ignore_errors=True)
+        shutil.rmtree(path)
+        return TableStore.open(path)
 
 
 def main(arguments: list[str]) -> int:

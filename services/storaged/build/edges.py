@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from storaged.build.kernels import DELETED, arrange, bits, mix_records, resolve,
 from storaged.build.nodes import CHUNK, MAX_ROWS, Rows
 from storaged.build.source import Sections, Workplace
 from storaged.build.spool import Bucket, Records, buckets
+from storaged.build.steps import State
 from storaged.build.table import build_table
 from storaged.build.task import Total
 from storaged.store import keys
@@ -118,7 +119,7 @@ def build_edges(work: Workplace, type_id: int, nodes: Sequence[Rows]) -> EdgesRe
         ids_of=lambda slots: eids[slots],
     )
     work.progress.phase(f"edge features {edge_type.name}")
-    feature_rows = _features(work, type_id)
+    feature_rows = int(_features(work, type_id)["rows"])
     total = Total(
         part=work.part,
         element=2,
@@ -139,7 +140,18 @@ def build_edges(work: Workplace, type_id: int, nodes: Sequence[Rows]) -> EdgesRe
 
 
 def _adjacency(work: Workplace, type_id: int, side: _Side) -> _Counts:
-    """Group, sort, resolve and write one adjacency."""
+    """One adjacency, in two steps: its edges, then their alias rows."""
+    written, weights = sum(ref.rows for ref in side.refs), f"{side.name}.weights"
+    counts = _Counts(**work.steps.run(f"{side.name}.edges", lambda: asdict(_sorted_edges(work, type_id, side)), rows=written))
+    if side.weighted:
+        work.steps.run(
+            f"{side.name}.alias", lambda: _alias_rows(work, side, work.image.map(f"{side.name}.indptr"), work.image.map(weights)), rows=counts.slots
+        )
+    return counts
+
+
+def _sorted_edges(work: Workplace, type_id: int, side: _Side) -> _Counts:
+    """Group, sort, resolve and write the edges of one adjacency."""
     edge_type = work.task.schema.edge_types[type_id]
     unique = edge_type.multiplicity == "unique"
     plain = not unique and all(ref.key.kind in (OUT_EDGES, IN_EDGES) for ref in side.refs)
@@ -172,8 +184,6 @@ def _adjacency(work: Workplace, type_id: int, side: _Side) -> _Counts:
     counts.mix &= _MASK
     _running_sums(indptr)
     _audit_mix(work, side, indptr, counts)
-    if edge_type.weighted:
-        _alias_rows(work, side, indptr, work.image.map(f"{side.name}.weights"))
     return counts
 
 
@@ -249,7 +259,7 @@ def _audit_mix(work: Workplace, side: _Side, indptr: I64, counts: _Counts) -> No
         raise Internal(f"{side.name} of part {work.part}: the edges of the image are not those of the graph; the version is refused")
 
 
-def _alias_rows(work: Workplace, side: _Side, indptr: I64, weights: F32) -> None:
+def _alias_rows(work: Workplace, side: _Side, indptr: I64, weights: F32) -> State:
     """Sums of weights and alias tables of every row; no tables where all weights are equal and positive."""
     image, limit = work.image, work.task.row_limit(_ALIAS_BYTES)
     even = bool(weights.size == 0) or (
@@ -274,27 +284,23 @@ def _alias_rows(work: Workplace, side: _Side, indptr: I64, weights: F32) -> None
                 hot[slots], cold[slots] = row_hot, row_cold
         work.progress.step(slots.stop - slots.start)
         low = high
+    return {}
 
 
-def _features(work: Workplace, type_id: int) -> int:
+def _features(work: Workplace, type_id: int) -> State:
     """Edge features that live in this part: rows by edge id among those that came with features. Gives their number."""
     schema, name = work.task.schema, f"e{type_id}"
     features = schema.edge_types[type_id].features
-    refs = work.source.refs(type_id, EDGE_FEATURES)
     if not features:
-        return 0
-    rows = _feature_rows(work, f"{name}.feature_eids", refs)
-    build_columns(
-        work,
-        prefix=name,
-        features=features,
-        refs=work.source.refs(type_id, EDGE_FEATURES | keys.COLUMNS),
-        id_section="eid",
-        rows=rows.rows,
-        find=rows.find,
-        tombstones=None,
-    )
-    return rows.rows
+        return {"rows": 0}
+    refs, columns = work.source.refs(type_id, EDGE_FEATURES), work.source.refs(type_id, EDGE_FEATURES | keys.COLUMNS)
+
+    def make() -> State:
+        rows = _feature_rows(work, f"{name}.feature_eids", refs)
+        build_columns(work, prefix=name, features=features, refs=columns, id_section="eid", rows=rows.rows, find=rows.find, tombstones=None)
+        return {"rows": rows.rows}
+
+    return work.steps.run(f"{name}.features", make, rows=sum(ref.rows for ref in columns))
 
 
 def _feature_rows(work: Workplace, name: str, refs: list[BlockRef]) -> Rows:

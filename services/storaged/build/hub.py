@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from asterism_proto.errors import Internal
 from graphkit.alias import TOLERANCE
 from storaged.build.kernels import threshold_block
-from storaged.build.table import BlockSums, Sweep
+from storaged.build.sweep import Sweep
+from storaged.build.table import BlockSums
 from storaged.store.tables import SCRATCH_ROWS, Columns
 
 F32 = NDArray[np.float32]

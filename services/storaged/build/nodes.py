@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Internal, InvalidRequest
-from graphkit.index import build_index, find
+from graphkit.index import fill_index, find, index_slots
 from storaged.build.columns import build_columns
 from storaged.build.kernels import audit_nodes, fold_nodes, scatter_nodes
 from storaged.build.source import Workplace
 from storaged.build.spool import Records, buckets
+from storaged.build.steps import State
 from storaged.build.table import build_table
 from storaged.build.task import Total
 from storaged.store import keys
@@ -82,22 +83,27 @@ def build_nodes(work: Workplace, type_id: int) -> NodesResult:
     name = f"n{type_id}"
     refs = work.source.refs(type_id, NODES)
     work.progress.phase(f"nodes {node_type.name}")
-    rows = (_dense if _may_be_dense(work, refs) else _sparse)(work, type_id, refs)
+    written = sum(ref.rows for ref in refs)
+    rows = _restored(work, name, work.steps.run(f"{name}.rows", lambda: _make_rows(work, type_id, refs), rows=written))
     weights = work.image.map(f"{name}.weights") if node_type.weighted else None
-    if weights is not None:
-        _audit_weights(work, type_id, refs, rows, weights)
     table = build_table(work, name=name, kind=0, type_id=type_id, rows=rows.rows, weights=weights, live=rows.live, ids_of=rows.ids_of)
     work.progress.phase(f"features {node_type.name}")
-    build_columns(
-        work,
-        prefix=name,
-        features=node_type.features,
-        refs=work.source.refs(type_id, NODES | keys.COLUMNS),
-        id_section="ids",
-        rows=rows.rows,
-        find=rows.find,
-        tombstones=work.source.tombstones(type_id),
-    )
+    columns = work.source.refs(type_id, NODES | keys.COLUMNS)
+
+    def features() -> State:
+        build_columns(
+            work,
+            prefix=name,
+            features=node_type.features,
+            refs=columns,
+            id_section="ids",
+            rows=rows.rows,
+            find=rows.find,
+            tombstones=work.source.tombstones(type_id),
+        )
+        return {}
+
+    work.steps.run(f"{name}.features", features, rows=sum(ref.rows for ref in columns))
     total = Total(part=work.part, element=1, type_id=type_id, count=rows.count, **table.total())
     description = {
         "rows": rows.rows,
@@ -107,6 +113,32 @@ def build_nodes(work: Workplace, type_id: int) -> NodesResult:
         "columns": [feature.name for feature in node_type.features],
     }
     return NodesResult(rows=rows, total=total, description=description)
+
+
+def _make_rows(work: Workplace, type_id: int, refs: list[BlockRef]) -> State:
+    """Write ids or live rows, and weights, and hold these against the graph."""
+    state = (_dense if _may_be_dense(work, refs) else _sparse)(work, type_id, refs)
+    if state["rows"] > MAX_ROWS:
+        raise InvalidRequest(f"part {work.part} has {state['rows']} rows of one type, more than {MAX_ROWS}; make the space with more parts")
+    if work.task.schema.node_types[type_id].weighted:
+        _audit_weights(work, type_id, refs, _restored(work, f"n{type_id}", state), work.image.map(f"n{type_id}.weights"))
+    return state
+
+
+def _restored(work: Workplace, name: str, state: State) -> Rows:
+    """The rows of a type, whose arrays are in the image."""
+    image = work.image
+    return Rows(
+        part=work.part,
+        parts=work.task.schema.parts,
+        rows=state["rows"],
+        count=state["count"],
+        dense=state["dense"],
+        live=image.map(f"{name}.live") if f"{name}.live" in image else np.zeros(0, np.uint8),
+        ids=image.map(f"{name}.ids") if f"{name}.ids" in image else np.zeros(0, np.int64),
+        index_ids=image.map(f"{name}.index_ids") if f"{name}.index_ids" in image else np.zeros(0, np.int64),
+        index_rows=image.map(f"{name}.index_rows") if f"{name}.index_rows" in image else np.zeros(0, np.uint32),
+    )
 
 
 def _survivors(work: Workplace, type_id: int, refs: list[BlockRef]) -> Iterator[tuple[I64, NDArray[np.float32]]]:
@@ -126,7 +158,7 @@ def _may_be_dense(work: Workplace, refs: list[BlockRef]) -> bool:
     return work.task.schema.placement == "mod" and written > 0 and 2 * written >= highest // work.task.schema.parts + 1
 
 
-def _dense(work: Workplace, type_id: int, refs: list[BlockRef]) -> Rows:
+def _dense(work: Workplace, type_id: int, refs: list[BlockRef]) -> State:
     """Rows by arithmetic: a byte per possible row says whether it is alive. Sparse rows where fewer than half are."""
     parts, name = work.task.schema.parts, f"n{type_id}"
     weighted = work.task.schema.node_types[type_id].weighted
@@ -151,7 +183,6 @@ def _dense(work: Workplace, type_id: int, refs: list[BlockRef]) -> Rows:
         work.image.adopt(work.scratch, "weights", f"{name}.weights")
     else:
         work.scratch.remove("weights")
-    alive = np.zeros(0, np.uint8)
     if count == rows:
         work.scratch.remove("live")
     else:
@@ -160,7 +191,7 @@ def _dense(work: Workplace, type_id: int, refs: list[BlockRef]) -> Rows:
         out = work.image.append_to(f"{name}.live_rows", np.uint32)
         for low in range(0, rows, CHUNK):
             out.append(np.flatnonzero(alive[low : low + CHUNK]) + low)
-    return _rows(work, rows, count, dense=True, live=alive)
+    return {"rows": rows, "count": count, "dense": True}
 
 
 def _compact(work: Workplace, name: str, live: NDArray[np.uint8], weights: NDArray[np.float32]) -> None:
@@ -174,7 +205,7 @@ def _compact(work: Workplace, name: str, live: NDArray[np.uint8], weights: NDArr
             kept.append(weights[here])
 
 
-def _sparse(work: Workplace, type_id: int, refs: list[BlockRef]) -> Rows:
+def _sparse(work: Workplace, type_id: int, refs: list[BlockRef]) -> State:
     """Sorted ids: records are bucketed by id, each bucket sorted, and an id's records folded into its row."""
     name, weighted = f"n{type_id}", work.task.schema.node_types[type_id].weighted
     low, high = min((ref.lowest for ref in refs if ref.rows), default=0), max((ref.highest for ref in refs if ref.rows), default=0)
@@ -196,29 +227,14 @@ def _sparse(work: Workplace, type_id: int, refs: list[BlockRef]) -> Rows:
     return _indexed(work, name, ids.rows)
 
 
-def _indexed(work: Workplace, name: str, rows: int) -> Rows:
+def _indexed(work: Workplace, name: str, rows: int) -> State:
     """The rows of a sparse type whose ids are written, with their index beside them."""
     ids = work.image.map(f"{name}.ids")
-    if rows == 0:
-        return _rows(work, 0, 0, dense=False, ids=ids)
-    index_ids, index_rows = build_index(ids)
-    work.image.append_to(f"{name}.index_ids", np.int64).append(index_ids)
-    work.image.append_to(f"{name}.index_rows", np.uint32).append(index_rows)
-    return _rows(
-        work, rows, rows, dense=False, ids=ids, index_ids=work.image.map(f"{name}.index_ids"), index_rows=work.image.map(f"{name}.index_rows")
-    )
-
-
-def _rows(work: Workplace, rows: int, count: int, *, dense: bool, **arrays: NDArray[Any]) -> Rows:
-    if rows > MAX_ROWS:
-        raise InvalidRequest(f"part {work.part} has {rows} rows of one type, more than {MAX_ROWS}; make the space with more parts")
-    empty: dict[str, NDArray[Any]] = {
-        "live": np.zeros(0, np.uint8),
-        "ids": np.zeros(0, np.int64),
-        "index_ids": np.zeros(0, np.int64),
-        "index_rows": np.zeros(0, np.uint32),
-    }
-    return Rows(part=work.part, parts=work.task.schema.parts, rows=rows, count=count, dense=dense, **{**empty, **arrays})
+    if rows > 0:
+        slots = index_slots(rows)
+        # Mapped: an index is larger than its ids, and a page that is not looked at may go to the disk.
+        fill_index(ids, work.image.create(f"{name}.index_ids", np.int64, (slots,)), work.image.create(f"{name}.index_rows", np.uint32, (slots,)))
+    return {"rows": rows, "count": rows, "dense": False}
 
 
 def _audit_weights(work: Workplace, type_id: int, refs: list[BlockRef], rows: Rows, weights: NDArray[np.float32]) -> None:

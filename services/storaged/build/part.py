@@ -1,4 +1,4 @@
-"""One part, from blocks to a finished image; finished once and for all where the input is the same."""
+"""One part, from blocks to a finished image; what is finished is finished once and for all where the input is the same."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import json
 import shutil
 from pathlib import Path
 
+from asterism_proto.errors import Internal
 from storaged.build.edges import build_edges
 from storaged.build.nodes import build_nodes
 from storaged.build.progress import Progress
 from storaged.build.source import Source, Workplace
+from storaged.build.steps import Steps
 from storaged.build.task import PartResult, Task
 from storaged.store.graph import IN_EDGES, NODES, OUT_EDGES, GraphStore
 from storaged.store.image import MANIFEST
-from storaged.store.image_writer import Files, ImageWriter, write_durably
+from storaged.store.image_writer import Files, write_durably
 from storaged.store.tables import TableStore
 
 
@@ -36,32 +38,40 @@ def finished_before(task: Task, part: int) -> PartResult | None:
 
 
 def build_part(task: Task, part: int, store: GraphStore, tables: TableStore, progress: Progress) -> PartResult:
-    """Build one part anew, whatever an attempt before left of it."""
+    """Build one part, from the last step on that an attempt before at the same input left."""
     _mark(task, part).unlink(missing_ok=True)
-    tables.forget_part(part)
-    tables.forget_scratch()
+    steps = Steps(task, part, part_folder(task.output, part), tables, progress)
     source = Source(store, task.loads, part, progress)
     scratch = Files(task.output / "scratch")
-    work = Workplace(
-        task=task, part=part, source=source, image=ImageWriter(part_folder(task.output, part)), scratch=scratch, tables=tables, progress=progress
-    )
-    nodes = [build_nodes(work, type_id) for type_id in range(len(task.schema.node_types))]
+    work = Workplace(task=task, part=part, source=source, image=steps.image, scratch=scratch, tables=tables, progress=progress, steps=steps)
+    try:
+        result = _built(work)
+    except Internal:
+        # An audit failed: nothing that led to it is gone on from.
+        steps.forget()
+        raise
+    shutil.rmtree(scratch.folder)
+    write_durably(_mark(task, part), json.dumps({"input": task.digest(), "result": result.to_dict()}).encode())
+    steps.forget()
+    return result
+
+
+def _built(work: Workplace) -> PartResult:
+    schema = work.task.schema
+    nodes = [build_nodes(work, type_id) for type_id in range(len(schema.node_types))]
     rows = [result.rows for result in nodes]
-    edges = [build_edges(work, type_id, rows) for type_id in range(len(task.schema.edge_types))]
+    edges = [build_edges(work, type_id, rows) for type_id in range(len(schema.edge_types))]
     description = {
-        "part": part,
-        "parts": task.schema.parts,
-        "mod": task.schema.placement == "mod",
+        "part": work.part,
+        "parts": schema.parts,
+        "mod": schema.placement == "mod",
         "nodes": [result.description for result in nodes],
         "edges": [result.description for result in edges],
     }
-    progress.phase("seal")
+    work.progress.phase("seal")
     digest = work.image.finish(description)
-    tables.flush()
-    shutil.rmtree(scratch.folder)
-    result = PartResult(part=part, digest=digest, totals=(*(r.total for r in nodes), *(r.total for r in edges)))
-    write_durably(_mark(task, part), json.dumps({"input": task.digest(), "result": result.to_dict()}).encode())
-    return result
+    work.tables.flush()
+    return PartResult(part=work.part, digest=digest, totals=(*(r.total for r in nodes), *(r.total for r in edges)))
 
 
 def _mark(task: Task, part: int) -> Path:

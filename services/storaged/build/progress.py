@@ -14,7 +14,7 @@ class Progress:
     def __init__(self, out: TextIO, interval_s: float = 0.4) -> None:
         self._out, self._interval_s = out, interval_s
         self._phase, self._done, self._total = "plan", 0, 0
-        self._lock = threading.Lock()
+        self._lock, self._writing = threading.Lock(), threading.Lock()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
 
@@ -41,10 +41,16 @@ class Progress:
         with self._lock:
             self._done += rows
 
+    @property
+    def done(self) -> int:
+        """Rows done so far."""
+        return self._done
+
     def say(self, line: dict[str, Any]) -> None:
         """Write one line."""
-        self._out.write(json.dumps(line, separators=(",", ":")) + "\n")
-        self._out.flush()
+        with self._writing:
+            self._out.write(json.dumps(line, separators=(",", ":")) + "\n")
+            self._out.flush()
 
     def _run(self) -> None:
         while True:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storaged.build.progress import Progress
+from storaged.build.steps import Steps
 from storaged.build.task import Task
 from storaged.store.graph import NODE_BIRTHS, NODE_DELETES, BlockRef, GraphStore
 from storaged.store.image_writer import Files, ImageWriter
@@ -102,6 +103,7 @@ class Workplace:
     scratch: Files
     tables: TableStore
     progress: Progress
+    steps: Steps
 
     @property
     def spools(self) -> Path:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Internal
-from graphkit.alias import BLOCK, TOLERANCE, neumaier, sweep
+from graphkit.alias import BLOCK, TOLERANCE, neumaier
 from storaged.build.kernels import audit_table, threshold_block
 from storaged.build.source import Workplace
+from storaged.build.steps import State
+from storaged.build.sweep import Place, Sweep
 from storaged.store import keys
-from storaged.store.tables import SCRATCH_ROWS, Columns, TableWriter
+from storaged.store.tables import SCRATCH_ROWS, Columns, Extent, TableWriter
 
 F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]
@@ -24,6 +26,8 @@ IdsOf = Callable[[NDArray[Any]], I64]
 WEIGHT = "weight"
 MAX_DISTANCE = 1e-9
 """Total variation between an image's law and its weights beyond which a version is refused."""
+SWEEP_CHECKPOINTS = 16
+"""A sweep is recorded once per so many times ``Task.checkpoint_rows``: it is the fastest pass, and writes two files each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,15 +67,32 @@ class _Scan:
         return self.size == 0 or self.lightest == self.heaviest
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Split:
+    """What pass 2 found."""
+
+    lights: int
+    heavies: int
+
+
 def build_table(
-    work: Workplace, *, name: str, kind: int, type_id: int, rows: int, weights: F32 | None, live: NDArray[np.uint8], ids_of: IdsOf
+    work: Workplace,
+    *,
+    name: str,
+    kind: int,
+    type_id: int,
+    rows: int,
+    weights: F32 | None,
+    live: NDArray[np.uint8],
+    ids_of: IdsOf,
+    weight_name: str = WEIGHT,
 ) -> TableResult:
-    """Make the table over ``rows`` rows and write it to the stat database and the image.
+    """Make the table over ``rows`` rows and write it to the stat database and the image, each pass a step of its own.
 
     Parameters
     ----------
     name : str
-        Prefix of the image's files.
+        Prefix of the image's files, and of the steps.
     kind : int
         0 for nodes, ``keys.EDGE_TABLE`` for edges.
     weights : float32[rows] or None
@@ -80,32 +101,35 @@ def build_table(
         Which rows count, where some do not.
     ids_of : callable
         Rows to ids.
+    weight_name : str
+        Under which name the stat database keeps the table.
     """
-    passes = _Passes(work, name, kind, type_id)
-    scan = passes.scan(rows, weights, live, ids_of)
+    passes = _Passes(work, f"{name}.table", kind, type_id, weight_name)
+    scan = _Scan(**passes.step("scan", rows, lambda: asdict(passes.scan(rows, weights, live, ids_of))))
     if scan.even:
-        passes.merge_even(scan)
-        result = TableResult(size=scan.size, weight=scan.weight)
-    else:
-        lights, heavies = passes.classify(scan)
-        passes.sweep(lights, heavies, scan.size)
-        passes.merge(scan, lights, heavies)
-        result = passes.audit(scan, weights)
-    work.tables.forget_scratch()
-    return result
+        passes.step("merge", scan.size, lambda: passes.merge_even(scan), settles=True)
+        return TableResult(size=scan.size, weight=scan.weight)
+    split = _Split(**passes.step("classify", scan.size, lambda: asdict(passes.classify(scan))))
+    passes.step("sweep", scan.size, lambda: passes.sweep(split, scan.size))
+    passes.step("merge", scan.size, lambda: passes.merge(scan, split), settles=True)
+    return TableResult(**passes.step("audit", scan.size, lambda: asdict(passes.audit(scan, weights))))
 
 
 class _Passes:
     """The passes over one table, each a forward stream over blocks."""
 
-    def __init__(self, work: Workplace, name: str, kind: int, type_id: int) -> None:
-        self._work, self._name, self._kind, self._type_id = work, name, kind, type_id
+    def __init__(self, work: Workplace, prefix: str, kind: int, type_id: int, weight_name: str) -> None:
+        self._work, self._prefix, self._kind, self._type_id, self._weight_name = work, prefix, kind, type_id, weight_name
 
-    def _writer(self, table: int, *, final: bool = False) -> TableWriter:
-        return self._work.tables.writer(self._work.part, self._kind | table, self._type_id, WEIGHT, final=final)
+    def step(self, name: str, rows: int, make: Callable[[], State], *, settles: bool = False) -> State:
+        """One pass, unless an earlier attempt made it."""
+        return self._work.steps.run(f"{self._prefix}.{name}", make, rows=rows, settles=settles)
 
-    def _blocks(self, table: int, rows: int) -> Iterator[Columns]:
-        return self._work.tables.blocks(self._work.part, self._kind | table, self._type_id, WEIGHT, rows)
+    def _writer(self, table: int, *, final: bool = False, after: Extent | None = None) -> TableWriter:
+        return self._work.tables.writer(self._work.part, self._kind | table, self._type_id, self._weight_name, final=final, after=after)
+
+    def _blocks(self, table: int, rows: int, skip: int = 0) -> Iterator[Columns]:
+        return self._work.tables.blocks(self._work.part, self._kind | table, self._type_id, self._weight_name, rows, skip=skip)
 
     def scan(self, rows: int, weights: F32 | None, live: NDArray[np.uint8], ids_of: IdsOf) -> _Scan:
         """Pass 1: rows of positive weight in row order, their number and sum."""
@@ -118,7 +142,7 @@ class _Passes:
             here = np.ones(high - low, np.float32) if weights is None else weights[low:high]
             kept = np.flatnonzero((here > 0) & (live[low:high] > 0) if live.size else here > 0)
             if kept.size < high - low and row_of is None:
-                row_of = self._work.image.append_to(f"{self._name}.table.row_of", np.uint32)
+                row_of = self._work.image.append_to(f"{self._prefix}.row_of", np.uint32)
                 row_of.append(np.arange(low, dtype=np.uint32))
             here = here[kept]
             row = kept + low
@@ -131,7 +155,7 @@ class _Passes:
             self._work.progress.step(high - low)
         return _Scan(size=out.finish(), weight=sums.total(), lightest=lightest, heaviest=heaviest)
 
-    def classify(self, scan: _Scan) -> tuple[int, int]:
+    def classify(self, scan: _Scan) -> _Split:
         """Pass 2: columns below 1 to B2, the others to B3."""
         self._work.progress.phase("B2, B3")
         light, heavy = self._writer(keys.B2), self._writer(keys.B3)
@@ -142,23 +166,39 @@ class _Passes:
                 if mine.size:
                     out.append((mine + position).astype(np.uint32), ids[mine], p[mine])
             position += ids.size
-        return light.finish(), heavy.finish()
+        return _Split(lights=light.finish(), heavies=heavy.finish())
 
-    def sweep(self, lights: int, heavies: int, size: int) -> None:
-        """Pass 3: every light column takes the open heavy one as alias, every closed heavy column the next."""
+    def sweep(self, split: _Split, size: int) -> State:
+        """Pass 3: every light column takes the open heavy one as alias, every closed heavy column the next.
+
+        Goes on in the middle where an earlier attempt ended there.
+        """
         self._work.progress.phase("sweep")
-        swept = Sweep(self._blocks(keys.B2, lights), self._blocks(keys.B3, heavies), self._writer(keys.LIGHT), self._writer(keys.HEAVY))
-        short = swept.run()
-        if not short <= TOLERANCE * size:
-            raise Internal(f"{self._name} of part {self._work.part}: the leftovers of the sweep are short of {short}; the version is refused")
+        steps, name = self._work.steps, f"{self._prefix}.sweep"
+        left = steps.left(name)
+        place = Place() if left is None else Place(**left["place"])
+        light_out, heavy_out = (
+            self._writer(table, after=None if left is None else Extent(**left[key])) for table, key in ((keys.LIGHT, "light"), (keys.HEAVY, "heavy"))
+        )
 
-    def merge(self, scan: _Scan, lights: int, heavies: int) -> None:
+        def checkpoint(place: Place) -> None:
+            light, heavy = light_out.settle(), heavy_out.settle()
+            steps.checkpoint(name, {"place": asdict(place), "light": asdict(light), "heavy": asdict(heavy)}, light, heavy)
+
+        lights, heavies = self._blocks(keys.B2, split.lights, place.light_blocks), self._blocks(keys.B3, split.heavies, place.heavy_blocks)
+        swept = Sweep(lights, heavies, light_out, heavy_out, place)
+        short = swept.run(checkpoint, max(1, SWEEP_CHECKPOINTS * self._work.task.checkpoint_rows // SCRATCH_ROWS))
+        if not short <= TOLERANCE * size:
+            raise Internal(f"{self._prefix} of part {self._work.part}: the leftovers of the sweep are short of {short}; the version is refused")
+        return {}
+
+    def merge(self, scan: _Scan, split: _Split) -> State:
         """The merge of B1 with both spools by position: the final B1, and the image's thresholds."""
         self._work.progress.phase("merge")
-        streams = (_Ordered(self._blocks(keys.LIGHT, lights)), _Ordered(self._blocks(keys.HEAVY, heavies)))
+        streams = (_Ordered(self._blocks(keys.LIGHT, split.lights)), _Ordered(self._blocks(keys.HEAVY, split.heavies)))
         final = self._writer(keys.B1, final=True)
-        hot_out = self._work.image.append_to(f"{self._name}.table.hot", np.uint64)
-        cold_out = self._work.image.append_to(f"{self._name}.table.cold", np.uint32)
+        hot_out = self._work.image.append_to(f"{self._prefix}.hot", np.uint64)
+        cold_out = self._work.image.append_to(f"{self._prefix}.cold", np.uint32)
         low = 0
         for row, ids, weights in self._blocks(keys.B1, scan.size):
             n = row.size
@@ -174,8 +214,9 @@ class _Passes:
             cold_out.append(cold)
             low += n
         final.finish()
+        return {}
 
-    def merge_even(self, scan: _Scan) -> None:
+    def merge_even(self, scan: _Scan) -> State:
         """The final B1 of a table without a light or heavy row: every column is certain."""
         final = self._writer(keys.B1, final=True)
         low = 0
@@ -184,17 +225,18 @@ class _Passes:
             final.append(row, ids, np.ones(row.size), positions, ids, weights)
             low += row.size
         final.finish()
+        return {}
 
     def audit(self, scan: _Scan, weights: F32 | None) -> TableResult:
         """Pass 5: the exact law of what was written, against the weights."""
         self._work.progress.phase("audit")
-        image, name = self._work.image, self._name
-        row_of: U32 = image.map(f"{name}.table.row_of") if f"{name}.table.row_of" in image else np.zeros(0, np.uint32)
+        image, prefix = self._work.image, self._prefix
+        row_of: U32 = image.map(f"{prefix}.row_of") if f"{prefix}.row_of" in image else np.zeros(0, np.uint32)
         out = np.zeros(3, np.float64)
         assert weights is not None  # a table without weights is even
-        audit_table(image.map(f"{name}.table.hot"), image.map(f"{name}.table.cold"), row_of, weights, np.float64(scan.weight), out)
+        audit_table(image.map(f"{prefix}.hot"), image.map(f"{prefix}.cold"), row_of, weights, np.float64(scan.weight), out)
         if not out[0] <= MAX_DISTANCE:
-            raise Internal(f"{name} of part {self._work.part}: the table's law is {out[0]:.3g} away from its weights; the version is refused")
+            raise Internal(f"{prefix} of part {self._work.part}: the table's law is {out[0]:.3g} away from its weights; the version is refused")
         return TableResult(size=scan.size, weight=scan.weight, distance=float(out[0]), worst=float(out[1]), underflow=int(out[2]))
 
 
@@ -239,93 +281,3 @@ class _Ordered:
                 self._held = tuple(column[cut:] for column in self._held)
                 return
             self._held = next(self._blocks, None)
-
-
-class Rows(Protocol):
-    """Takes (position, probability, alias, alias id), positions ascending: a table, or a place in memory."""
-
-    def append(self, *columns: NDArray[Any]) -> None:
-        """Add rows, column by column."""
-
-    def finish(self) -> int:
-        """No more will come; gives their number."""
-
-
-class Sweep:
-    """Drives `graphkit.alias.sweep` over two streams of (position, id, p) and writes two."""
-
-    def __init__(self, lights: Iterator[Columns], heavies: Iterator[Columns], light_out: Rows, heavy_out: Rows) -> None:
-        self._lights, self._heavies, self._light_out, self._heavy_out = lights, heavies, light_out, heavy_out
-        self._cursor = np.array([0, 0, -1], np.int64)
-        self._residual = np.zeros(2, np.float64)
-        self._light = self._heavy = _NO_ROWS
-        self._aliases = np.zeros(0, np.uint32)
-        self._open_id = -1
-
-    def run(self) -> float:
-        """Sweep to the end; gives what the leftovers are short of."""
-        while True:
-            if self._cursor[0] == self._light[0].size:
-                self._light, self._cursor[0] = next(self._lights, _NO_ROWS), 0
-                self._aliases = np.empty(self._light[0].size, np.uint32)
-            if self._cursor[1] == self._heavy[0].size:
-                self._heavy, self._cursor[1] = next(self._heavies, _NO_ROWS), 0
-            if not self._step():
-                break
-        return self._leftovers()
-
-    def _step(self) -> bool:
-        """One call over the blocks at hand; False where it moved nothing: a stream that it wants is at its end."""
-        before = self._cursor.copy()
-        open_row, open_id = int(before[2]), self._open_id
-        room = self._heavy[0].size + 1
-        closed_row, closed_prob, closed_alias = np.empty(room, np.uint32), np.empty(room, np.float64), np.empty(room, np.uint32)
-        closed = int(
-            sweep(self._light[2], self._aliases, self._heavy[0], self._heavy[2], closed_row, closed_prob, closed_alias, self._cursor, self._residual)
-        )
-        i0, i1 = int(before[0]), int(self._cursor[0])
-        if i1 > i0:
-            aliases = self._aliases[i0:i1]
-            self._light_out.append(self._light[0][i0:i1], self._light[2][i0:i1], aliases.copy(), self._ids(aliases, open_row, open_id))
-        if closed:
-            aliases = closed_alias[:closed]
-            self._heavy_out.append(closed_row[:closed], closed_prob[:closed], aliases, self._ids(aliases, open_row, open_id))
-        if self._cursor[2] != open_row:
-            self._open_id = int(self._ids(np.array([self._cursor[2]], np.uint32), open_row, open_id)[0])
-        return bool((before != self._cursor).any())
-
-    def _ids(self, positions: U32, open_row: int, open_id: int) -> I64:
-        """The ids of heavy columns: the one that was open, or of the block at hand."""
-        if self._heavy[0].size == 0:
-            return np.full(positions.size, open_id, np.int64)
-        at = np.minimum(np.searchsorted(self._heavy[0], positions), self._heavy[0].size - 1)
-        return np.where(positions == np.uint32(max(open_row, 0)), open_id, self._heavy[1][at]) if open_row >= 0 else self._heavy[1][at]
-
-    def _leftovers(self) -> float:
-        short = 0.0
-        open_row = int(self._cursor[2])
-        if open_row >= 0:
-            row = np.array([open_row], np.uint32)
-            self._heavy_out.append(row, np.ones(1), row, np.array([self._open_id], np.int64))
-            if self._residual[0] < 1.0:
-                short += 1.0 - float(self._residual[0])
-        while self._heavy[0].size:
-            rest = slice(int(self._cursor[1]), None)
-            row, ids = self._heavy[0][rest], self._heavy[1][rest]
-            self._heavy_out.append(row, np.ones(row.size), row, ids)
-            self._heavy, self._cursor[1] = next(self._heavies, _NO_ROWS), 0
-        while self._light[0].size:
-            rest = slice(int(self._cursor[0]), None)
-            row, ids, p = (column[rest] for column in self._light)
-            short += float((1.0 - p).sum())
-            if open_row >= 0:
-                self._light_out.append(row, p, np.full(row.size, open_row, np.uint32), np.full(row.size, self._open_id, np.int64))
-            else:
-                self._light_out.append(row, p, row, ids)
-            self._light, self._cursor[0] = next(self._lights, _NO_ROWS), 0
-        self._light_out.finish()
-        self._heavy_out.finish()
-        return short
-
-
-_NO_ROWS: Columns = (np.zeros(0, np.uint32), np.zeros(0, np.int64), np.zeros(0, np.float64))

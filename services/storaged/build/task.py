@@ -28,6 +28,8 @@ class Task:
     checkpoint: Path
     output: Path
     memory_limit_mib: int = 512
+    checkpoint_rows: int = 1 << 18
+    """What was done is made durable once it is that many rows: less would cost more than doing it again."""
 
     @classmethod
     def read(cls, path: Path) -> Task:
@@ -43,6 +45,7 @@ class Task:
                 checkpoint=Path(data["checkpoint"]),
                 output=Path(data["output"]),
                 memory_limit_mib=int(data.get("memory_limit_mib") or 512),
+                checkpoint_rows=int(data.get("checkpoint_rows") or 1 << 18),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InvalidRequest(f"build task {path}: {error!r}; expected space_id, schema, parts, cut, loads, checkpoint, output") from error

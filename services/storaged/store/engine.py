@@ -133,7 +133,7 @@ def _ours(error: Exception, path: Path) -> AsterismError:
         return Unavailable(f"{path}: the disk is full ({text}); free space and restart the daemon")
     if "lock" in text.lower() and "IO error" in text:
         return Conflict(f"{path} is open in another process ({text})")
-    if "Corruption" in text or "checksum" in text.lower():
+    if "Corruption" in text or "checksum" in text.lower() or "No such file" in text:
         return Corrupt(f"{path}: {text}")
     if "IO error" in text:
         return Unavailable(f"{path}: {text}")

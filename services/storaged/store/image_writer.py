@@ -12,6 +12,7 @@ import shutil
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -43,10 +44,13 @@ class Files:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        self._empty()
         self._known: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
         self._open: dict[str, Appended] = {}
+
+    def _empty(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
 
     def path(self, name: str) -> Path:
         """Where the array called ``name`` is."""
@@ -103,8 +107,42 @@ class Files:
         return dtype, shape
 
 
+Sealed = Mapping[str, Any]
+"""What a manifest says of a file: its dtype, its shape, the crc32 of each of its mebibytes."""
+
+
 class ImageWriter(Files):
-    """The files of one part's image. Nothing counts before `finish`."""
+    """The files of one part's image. Nothing counts before `finish`.
+
+    Parameters
+    ----------
+    folder : Path
+    kept : mapping
+        What `seal` gave for files of an earlier attempt that are to be kept; all others go.
+    """
+
+    def __init__(self, folder: Path, kept: Mapping[str, Sealed] = MappingProxyType({})) -> None:
+        self._sealed = dict(kept)
+        super().__init__(folder)
+        self._known = {name: (np.dtype(entry["dtype"]), tuple(entry["shape"])) for name, entry in kept.items()}
+
+    def _empty(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        wanted = {self.path(name) for name in self._sealed}
+        for path in self.folder.iterdir():
+            if path not in wanted:
+                path.unlink()
+
+    def seal(self) -> dict[str, Sealed]:
+        """Make every file that is not sealed yet durable, not to be changed again; gives what is to be known of each."""
+        fresh: dict[str, Sealed] = {}
+        for name in sorted(self._known.keys() - self._sealed.keys()):
+            dtype, shape = self._settled(name)
+            fresh[name] = {"dtype": dtype.name, "shape": list(shape), "crc32": _seal(self.path(name))}
+        if fresh:
+            _sync_folder(self.folder)
+        self._sealed |= fresh
+        return fresh
 
     def finish(self, description: Mapping[str, Any]) -> str:
         """Make everything durable, then the manifest; gives the image's digest.
@@ -115,13 +153,22 @@ class ImageWriter(Files):
             What the manifest says beside its files: the records of the part, without anything that differs between
             builds of the same content (times, jobs, versions, hosts).
         """
-        files = {}
-        for name in sorted(self._known):
-            dtype, shape = self._settled(name)
-            files[name] = {"dtype": dtype.name, "shape": list(shape), "crc32": _seal(self.path(name))}
-        manifest = json.dumps({"format": FORMAT, **description, "files": files}, sort_keys=True, separators=(",", ":")).encode()
+        self.seal()
+        manifest = json.dumps({"format": FORMAT, **description, "files": self._sealed}, sort_keys=True, separators=(",", ":")).encode()
         write_durably(self.folder / MANIFEST, manifest)
         return hashlib.sha256(manifest).hexdigest()
+
+
+def intact(folder: Path, name: str, entry: Sealed) -> bool:
+    """Whether a sealed file has the bytes that it was sealed with."""
+    path = folder / f"{name}.bin"
+    try:
+        if path.stat().st_size != np.dtype(entry["dtype"]).itemsize * int(np.prod(entry["shape"], dtype=np.int64)):
+            return False
+        with path.open("rb") as file:
+            return all(zlib.crc32(file.read(CRC_BYTES)) == crc for crc in entry["crc32"])
+    except OSError:
+        return False
 
 
 def _seal(path: Path) -> list[int]:
@@ -142,7 +189,11 @@ def write_durably(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     making.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:

@@ -13,8 +13,8 @@ _TABLE = struct.Struct(">HBHB")
 BLOCKS, INDEX = "blocks", "index"
 """Families of the graph database: the values, and a small record of each."""
 
-TABLES, SCRATCH = "tables", "scratch"
-"""Families of a stat database: final B1, and what a build throws away."""
+TABLES, SCRATCH, STEPS = "tables", "scratch", "steps"
+"""Families of a stat database: final B1, what a build throws away, and which of its steps are done."""
 
 COLUMNS = 0x80
 """Added to a block's kind: its features, kept apart from its ids so that passes over ids do not read them."""
@@ -69,6 +69,11 @@ def table_prefix(part: int, kind: int, type_id: int, weight_name: str) -> bytes:
 def table_key(prefix: bytes, block: int) -> bytes:
     """A table's prefix, then block u32."""
     return prefix + block.to_bytes(4, "big")
+
+
+def step_key(part: int, name: str) -> bytes:
+    """part u16 | name of the step."""
+    return part_prefix(part) + name.encode()
 
 
 def part_prefix(part: int) -> bytes:

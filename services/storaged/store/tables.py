@@ -6,13 +6,17 @@ A value is ``rows u32 | crc32 u32`` and then each column in turn, padded to 8 by
     B1 in the making (scratch)  row u32, id i64, weight f32
     B2, B3 (scratch)            position u32, id i64, p f64
     LIGHT, HEAVY (scratch)      position u32, probability f64, alias u32, alias id i64
+
+Beside the tables it keeps the steps of a build that are done, in a family with a log: a step is put there after what it
+made is durable.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +25,12 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import Corrupt
 from storaged.store import keys
-from storaged.store.engine import Bulk, Engine, Family, RocksEngine
-from storaged.store.keys import SCRATCH, TABLES
+from storaged.store.engine import Engine, Family, RocksEngine
+from storaged.store.keys import SCRATCH, STEPS, TABLES
 
 Columns = tuple[NDArray[Any], ...]
 
-FAMILIES = (Family(name=TABLES, cached=False), Family(name=SCRATCH, cached=False))
+FAMILIES = (Family(name=TABLES, cached=False), Family(name=SCRATCH, cached=False), Family(name=STEPS, cached=False))
 
 FINAL = tuple(np.dtype(name) for name in ("uint32", "int64", "float64", "uint32", "int64", "float32"))
 SCANNED = tuple(np.dtype(name) for name in ("uint32", "int64", "float32"))
@@ -40,15 +44,42 @@ SCRATCH_ROWS = 32768
 _HEAD = struct.Struct("<II")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """A table as far as it is written."""
+
+    part: int
+    kind: int
+    type_id: int
+    weight_name: str
+    final: bool
+    """Otherwise it is scratch."""
+    blocks: int = 0
+    rows: int = 0
+
+    @property
+    def prefix(self) -> bytes:
+        """What its keys begin with."""
+        return keys.table_prefix(self.part, self.kind, self.type_id, self.weight_name)
+
+    @property
+    def family(self) -> str:
+        """Where it is."""
+        return TABLES if self.final else SCRATCH
+
+
 class TableWriter:
     """Appends columns to a table, as blocks of a fixed number of rows."""
 
-    def __init__(self, bulk: Bulk, prefix: bytes, dtypes: Sequence[np.dtype[Any]], block_rows: int) -> None:
-        self._bulk, self._prefix, self._dtypes, self._block_rows = bulk, prefix, dtypes, block_rows
+    def __init__(self, store: TableStore, extent: Extent) -> None:
+        self._store, self._extent = store, extent
+        self._bulk = store.engine.bulk(extent.family)
+        self._prefix, self._dtypes = extent.prefix, _dtypes(extent.kind, final=extent.final)
+        self._block_rows = FINAL_ROWS if extent.final else SCRATCH_ROWS
         self._held: list[Columns] = []
         self._held_rows = 0
-        self._block = 0
-        self.rows = 0
+        self._block = extent.blocks
+        self.rows = extent.rows
 
     def append(self, *columns: NDArray[Any]) -> None:
         """Add rows, column by column."""
@@ -63,12 +94,18 @@ class TableWriter:
             self._held = [tuple(column[whole:].copy() for column in joined)]
             self._held_rows -= whole
 
-    def finish(self) -> int:
-        """Write the last block; gives the number of rows."""
+    def settle(self) -> Extent:
+        """Write what is held, as a block that may be short; more may come. Gives what there is."""
         if self._held_rows:
             self._put(self._joined())
             self._held, self._held_rows = [], 0
         self._bulk.finish()
+        self._bulk = self._store.engine.bulk(self._extent.family)
+        return replace(self._extent, blocks=self._block, rows=self.rows)
+
+    def finish(self) -> int:
+        """Write the last block; gives the number of rows."""
+        self._store.written.append(self.settle())
         return self.rows
 
     def _joined(self) -> Columns:
@@ -83,55 +120,101 @@ class TableWriter:
         )
         self._bulk.put(keys.table_key(self._prefix, self._block), _HEAD.pack(len(columns[0]), zlib.crc32(body)) + body)
         self._block += 1
+        self._store.blocks_written += 1
 
 
 class TableStore:
     """A build's stat database."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self.engine = engine
+        self.written: list[Extent] = []
+        """Tables that were finished since somebody emptied this list."""
+        self.blocks_written = 0
 
     @classmethod
     def open(cls, path: Path) -> TableStore:
         """The database in a folder, made if it is not there."""
         return cls(RocksEngine(path, FAMILIES))
 
-    def writer(self, part: int, kind: int, type_id: int, weight_name: str, *, final: bool = False) -> TableWriter:
-        """A new table of a kind: ``final`` ones stay, others go with `forget_scratch`."""
-        prefix = keys.table_prefix(part, kind, type_id, weight_name)
-        dtypes = _dtypes(kind, final=final)
-        return TableWriter(self._engine.bulk(TABLES if final else SCRATCH), prefix, dtypes, FINAL_ROWS if final else SCRATCH_ROWS)
+    def writer(self, part: int, kind: int, type_id: int, weight_name: str, *, final: bool = False, after: Extent | None = None) -> TableWriter:
+        """A new table of a kind: ``final`` ones stay, others go with `forget_scratch`.
 
-    def blocks(self, part: int, kind: int, type_id: int, weight_name: str, rows: int, *, final: bool = False) -> Iterator[Columns]:
-        """The blocks of a table in row order; Corrupt where they are not ``rows`` rows, or a block is altered."""
-        prefix = keys.table_prefix(part, kind, type_id, weight_name)
-        dtypes = _dtypes(kind, final=final)
-        seen = 0
-        for raw, value in self._engine.scan(TABLES if final else SCRATCH, prefix, keys.after(prefix)):
-            if len(raw) != len(prefix) + 4:
-                continue  # a longer weight name that begins alike has another length byte: never here, but cheap to say
-            columns = _unpacked(value, dtypes, raw)
+        With ``after`` it goes on behind what is written, in place of whatever else an attempt that ended wrote there.
+        """
+        extent = after or Extent(part=part, kind=kind, type_id=type_id, weight_name=weight_name, final=final)
+        start, stop = keys.table_key(extent.prefix, extent.blocks), keys.after(extent.prefix) or b"\xff" * 32
+        if next(self.engine.scan(extent.family, start, stop), None) is not None:
+            self.engine.delete_range(extent.family, start, stop)
+        return TableWriter(self, extent)
+
+    def blocks(self, part: int, kind: int, type_id: int, weight_name: str, rows: int, *, final: bool = False, skip: int = 0) -> Iterator[Columns]:
+        """The blocks of a table in row order; Corrupt where they are not ``rows`` rows, or a block is altered.
+
+        With ``skip`` the first so many blocks, which are full ones, are left out.
+        """
+        extent = Extent(part=part, kind=kind, type_id=type_id, weight_name=weight_name, final=final)
+        seen = min(skip * (FINAL_ROWS if final else SCRATCH_ROWS), rows)
+        for _, columns in self._blocks(extent, skip):
             seen += len(columns[0])
             yield columns
         if seen != rows:
             raise Corrupt(f"table of part {part}, type {type_id}, kind {kind}: {seen} rows, expected {rows}; run the build again")
 
+    def _blocks(self, extent: Extent, skip: int = 0) -> Iterator[tuple[int, Columns]]:
+        """Blocks from the one with the number ``skip`` on, with their numbers."""
+        dtypes = _dtypes(extent.kind, final=extent.final)
+        for raw, value in self.engine.scan(extent.family, keys.table_key(extent.prefix, skip), keys.after(extent.prefix)):
+            if len(raw) != len(extent.prefix) + 4:
+                continue  # a longer weight name that begins alike has another length byte: never here, but cheap to say
+            yield int.from_bytes(raw[-4:], "big"), _unpacked(value, dtypes, raw)
+
+    def intact(self, extent: Extent) -> bool:
+        """Whether a table has the blocks that it was written with; what follows them does not count."""
+        blocks = rows = 0
+        try:
+            for number, columns in self._blocks(extent):
+                if number >= extent.blocks:
+                    break
+                if number != blocks:
+                    return False
+                blocks, rows = blocks + 1, rows + len(columns[0])
+        except Corrupt:
+            return False
+        return (blocks, rows) == (extent.blocks, extent.rows)
+
+    def steps(self, part: int) -> dict[str, bytes]:
+        """What `put_steps` put for a part, by name."""
+        prefix = keys.part_prefix(part)
+        return {raw[len(prefix) :].decode(): bytes(value) for raw, value in self.engine.scan(STEPS, prefix, keys.after(prefix))}
+
+    def put_steps(self, part: int, steps: Mapping[str, bytes]) -> None:
+        """Remember steps of a part, durably, after every table written before is durable."""
+        self.engine.flush()
+        self.engine.write([(STEPS, keys.step_key(part, name), content) for name, content in steps.items()])
+
+    def forget_steps(self, part: int, names: Iterable[str]) -> None:
+        """Forget steps of a part."""
+        if puts := [(STEPS, keys.step_key(part, name), None) for name in names]:
+            self.engine.write(puts)
+
     def forget_scratch(self) -> None:
         """Give the space of B2, B3 and spools back."""
-        self._engine.drop(SCRATCH)
+        self.engine.drop(SCRATCH)
 
     def forget_part(self, part: int) -> None:
         """Forget the tables of a part that is built anew."""
         prefix = keys.part_prefix(part)
-        self._engine.delete_range(TABLES, prefix, keys.after(prefix) or b"\xff" * 32)
+        self.engine.delete_range(TABLES, prefix, keys.after(prefix) or b"\xff" * 32)
+        self.forget_steps(part, self.steps(part))
 
     def flush(self) -> None:
         """Bring every table to disk."""
-        self._engine.flush()
+        self.engine.flush()
 
     def close(self) -> None:
         """Let go of the folder."""
-        self._engine.close()
+        self.engine.close()
 
 
 def _dtypes(kind: int, *, final: bool) -> tuple[np.dtype[Any], ...]:
