@@ -18,6 +18,7 @@ from asterism.catalog import ExportedFile, Host, Job, Share, SpaceInfo, Task, Ta
 Ids = NDArray[np.int64]
 Types = NDArray[np.int32]
 Weights = NDArray[np.float32]
+Probabilities = NDArray[np.float64]
 Values = NDArray[Any]
 Ragged2 = tuple[Ids, Values]
 """``(indptr int64[n + 1], values)``: row ``i`` is ``values[indptr[i]:indptr[i + 1]]``."""
@@ -39,6 +40,7 @@ __all__ = [
     "NeighborSample",
     "NodeBatch",
     "NodeSample",
+    "Probabilities",
     "Ragged",
     "Ragged2",
     "Share",
@@ -81,6 +83,8 @@ class NodeSample(_Shown):
     """int64 [n]."""
     types: Types
     """int32 [n], node type ids."""
+    probabilities: Probabilities | None = None
+    """float64 [n], of each draw: without replacement, given the earlier ones; None when not asked for."""
     seed: int
     """What the draw can be repeated with."""
     version: int
@@ -103,6 +107,8 @@ class EdgeSample(_Shown):
     """float32 [n]."""
     edge_ids: Ids
     """int64 [n]."""
+    probabilities: Probabilities | None = None
+    """float64 [n], of each draw: without replacement, given the earlier ones; None when not asked for."""
     seed: int
     version: int
 
@@ -122,6 +128,9 @@ class NeighborSample(_Shown):
     """float32 [m, n], 0 where there is none; None when not asked for."""
     edge_ids: Ids | None
     """int64 [m, n], -1 where there is none; None when not asked for."""
+    probabilities: Probabilities | None = None
+    """float64 [m, n], of each drawn edge at its node: without replacement, given the node's earlier ones. 0 where there is
+    none; None when not asked for."""
     seed: int
     version: int
 
@@ -144,6 +153,8 @@ class FanoutHop(_Shown):
     """int32, edge type ids, -1 where there is none."""
     weights: Weights | None
     edge_ids: Ids | None
+    probabilities: Probabilities | None = None
+    """float64, of each drawn edge at the node of the hop before, as of `NeighborSample`; a path's is the product along it."""
     fanout: int
 
     def __len__(self) -> int:

@@ -45,7 +45,15 @@ class Sampler:
         return self._session.schema(self.space)
 
     def sample_nodes(
-        self, n: int, ntype: Names = None, *, weighted: bool = True, replace: bool = True, seed: int | None = None, version: int | None = None
+        self,
+        n: int,
+        ntype: Names = None,
+        *,
+        weighted: bool = True,
+        replace: bool = True,
+        probabilities: bool = False,
+        seed: int | None = None,
+        version: int | None = None,
     ) -> NodeSample:
         """Draw nodes.
 
@@ -59,11 +67,14 @@ class Sampler:
             By node weight; otherwise uniformly.
         replace : bool
             False: n distinct nodes, in the order of successive draws.
+        probabilities : bool
+            Whether to give back the probability of each draw too: its share of the weight of all types asked for; without
+            replacement, its share of what the earlier draws left. The draws are the same.
 
         Returns
         -------
         NodeSample
-            ``nodes`` int64[n], ``types`` int32[n].
+            ``nodes`` int64[n], ``types`` int32[n], ``probabilities`` float64[n] or None.
 
         Raises
         ------
@@ -86,12 +97,27 @@ class Sampler:
             types=[self._session.node_type(self.space, name)[0] for name in arguments.names(ntype)],
             uniform=not weighted,
             distinct=not replace,
+            want_probabilities=probabilities,
         )
         reply = self._session.read("sample_nodes", head)
-        return NodeSample(nodes=reply.array("ids", "int64"), types=reply.array("types", "int32"), seed=used, version=version_of(reply.head))
+        return NodeSample(
+            nodes=reply.array("ids", "int64"),
+            types=reply.array("types", "int32"),
+            probabilities=reply.array("probabilities", "float64") if probabilities else None,
+            seed=used,
+            version=version_of(reply.head),
+        )
 
     def sample_edges(
-        self, n: int, etype: Names = None, *, weighted: bool = True, replace: bool = True, seed: int | None = None, version: int | None = None
+        self,
+        n: int,
+        etype: Names = None,
+        *,
+        weighted: bool = True,
+        replace: bool = True,
+        probabilities: bool = False,
+        seed: int | None = None,
+        version: int | None = None,
     ) -> EdgeSample:
         """Draw edges, by edge weight or uniformly.
 
@@ -101,13 +127,13 @@ class Sampler:
             How many.
         etype : str or list of str, optional
             From these types together (a triple, or a relation where that is unambiguous); None: from all.
-        weighted, replace
+        weighted, replace, probabilities
             As of `sample_nodes`.
 
         Returns
         -------
         EdgeSample
-            ``src``, ``dst``, ``edge_ids`` int64[n], ``types`` int32[n], ``weights`` float32[n].
+            ``src``, ``dst``, ``edge_ids`` int64[n], ``types`` int32[n], ``weights`` float32[n], ``probabilities`` float64[n] or None.
         """
         used = arguments.seed(seed)
         head = wire.SampleEdgesRequest(
@@ -118,6 +144,7 @@ class Sampler:
             types=[self._session.edge_type(self.space, name)[0] for name in arguments.names(etype)],
             uniform=not weighted,
             distinct=not replace,
+            want_probabilities=probabilities,
         )
         reply = self._session.read("sample_edges", head)
         return EdgeSample(
@@ -126,6 +153,7 @@ class Sampler:
             types=reply.array("types", "int32"),
             weights=reply.array("weights", "float32"),
             edge_ids=reply.array("eids", "int64"),
+            probabilities=reply.array("probabilities", "float64") if probabilities else None,
             seed=used,
             version=version_of(reply.head),
         )
@@ -142,6 +170,7 @@ class Sampler:
         direction: str = "out",
         weights: bool = True,
         edge_ids: bool = False,
+        probabilities: bool = False,
         seed: int | None = None,
         version: int | None = None,
     ) -> NeighborSample:
@@ -165,6 +194,10 @@ class Sampler:
             Along the edges, or against them (where the schema keeps in-copies).
         weights, edge_ids : bool
             Whether to give these back too.
+        probabilities : bool
+            Whether to give back the probability of each drawn edge too: its share of the weight of the node's edges of all
+            these types; without replacement, its share of what the node's earlier draws left, and 1 where a node gives all
+            that it has. The draws are the same.
 
         Returns
         -------
@@ -188,6 +221,7 @@ class Sampler:
             direction=way,
             want_weights=weights,
             want_edge_ids=edge_ids,
+            want_probabilities=probabilities,
         )
         reply = self._session.read("sample_neighbors", head, arrays)
         drawn: Ids = reply.array("ids", "int64", 2)
@@ -196,6 +230,7 @@ class Sampler:
             types=edge_types_of(drawn, reply.optional("types", "int32", 2), wanted),
             weights=reply.array("weights", "float32", 2) if weights else None,
             edge_ids=reply.array("eids", "int64", 2) if edge_ids else None,
+            probabilities=reply.array("probabilities", "float64", 2) if probabilities else None,
             seed=used,
             version=version_of(reply.head),
         )
@@ -212,6 +247,7 @@ class Sampler:
         direction: str = "out",
         weights: bool = True,
         edge_ids: bool = False,
+        probabilities: bool = False,
         seed: int | None = None,
         version: int | None = None,
     ) -> FanoutSample:
@@ -225,7 +261,7 @@ class Sampler:
             The edge types of each hop.
         fanouts : list of int
             Neighbors per node of each hop.
-        ntype, weighted, replace, direction, weights, edge_ids
+        ntype, weighted, replace, direction, weights, edge_ids, probabilities
             As of `sample_neighbors`.
 
         Returns
@@ -257,6 +293,7 @@ class Sampler:
             direction=way,
             want_weights=weights,
             want_edge_ids=edge_ids,
+            want_probabilities=probabilities,
         )
         reply = self._session.read("sample_fanout", head, arrays)
         hops = []
@@ -268,6 +305,7 @@ class Sampler:
                     types=edge_types_of(drawn, reply.optional(f"types.{h}", "int32"), step),
                     weights=reply.array(f"weights.{h}", "float32") if weights else None,
                     edge_ids=reply.array(f"eids.{h}", "int64") if edge_ids else None,
+                    probabilities=reply.array(f"probabilities.{h}", "float64") if probabilities else None,
                     fanout=fanout,
                 )
             )

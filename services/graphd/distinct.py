@@ -7,11 +7,14 @@ m of n distinct draws are those of a request for m.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from graphkit import successive
+from graphkit.alias import neumaier
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -75,3 +78,31 @@ def race_winners(answers: list[Arrays], identity: str, count: int) -> dict[str, 
     joined = {name: np.concatenate([answer[name] for answer in answers]) for name in answers[0]}
     order = np.lexsort((joined["types"], joined[identity], joined["keys"]))[:count]
     return {name: array[order] for name, array in joined.items() if name != "keys"}
+
+
+def given_earlier(shares: NDArray[np.float64], *, uniform: bool, available: int, rest: Callable[[], float]) -> NDArray[np.float64]:
+    """The probability of each of some successive draws without replacement, given those before it.
+
+    Parameters
+    ----------
+    shares : float64[n]
+        Of the total, in the order of the draws.
+    uniform : bool
+        All shares are alike.
+    available : int
+        How many rows can be drawn.
+    rest : callable
+        The share of what was not drawn, summed up; asked for where too little is left to tell by a subtraction.
+
+    Returns
+    -------
+    float64[n]
+    """
+    if uniform:
+        return np.asarray(1.0 / (available - np.arange(len(shares), dtype=np.int64)))
+    left = 0.0
+    if len(shares) < available:
+        left = 1.0 - neumaier(shares)
+        if left < successive.LEAST:
+            left = rest()
+    return successive.given_earlier(shares, left)

@@ -28,6 +28,7 @@ def draw_of(element: int, schema: Schema, head: Any) -> sample.Global:
         count=head.count,
         uniform=head.uniform,
         distinct=head.distinct,
+        want_probabilities=head.want_probabilities,
     )
 
 
@@ -45,6 +46,7 @@ def hop_of(schema: Schema, head: Any, edge_types: Sequence[int], count: int, hop
         hop=hop,
         want_weights=head.want_weights,
         want_edge_ids=head.want_edge_ids,
+        want_probabilities=head.want_probabilities,
     )
 
 

@@ -15,11 +15,12 @@ from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
 from daemonkit.calls import Call
 from graphd import split
-from graphd.distinct import FirstSeen, race_winners
+from graphd.distinct import FirstSeen, given_earlier, race_winners
 from graphd.fanout import Fanout
 from graphd.route import Space, Version
 from graphd.totals import EDGE, NODE
 from graphkit import rng
+from graphkit.alias import neumaier
 from graphkit.split import Shares, choose, group
 
 Ids = NDArray[np.int64]
@@ -29,6 +30,7 @@ Sections = dict[str, NDArray[Any]]
 REPLY_BYTES = 60 << 20
 """Of one reply's arrays, so that it fits into a message of 64 MiB."""
 _ROW_BYTES = {NODE: 12, EDGE: 32}
+_PROBABILITY_BYTES = 8
 _WORD = {NODE: "node", EDGE: "edge"}
 
 
@@ -61,6 +63,12 @@ class Global:
     count: int
     uniform: bool
     distinct: bool
+    want_probabilities: bool
+
+    @property
+    def most(self) -> int:
+        """How many rows one reply can hold."""
+        return REPLY_BYTES // (_ROW_BYTES[self.element] + _PROBABILITY_BYTES * self.want_probabilities)
 
     @property
     def identity(self) -> str:
@@ -75,9 +83,8 @@ class Global:
 
 def draw(sampling: Sampling, what: Global) -> Sections:
     """``what.count`` rows, with or without replacement, in the order of the draws."""
-    most = REPLY_BYTES // _ROW_BYTES[what.element]
-    if not 0 <= what.count <= most:
-        raise InvalidRequest(f"count {what.count}: expected 0 to {most} in one call")
+    if not 0 <= what.count <= what.most:
+        raise InvalidRequest(f"count {what.count}: expected 0 to {what.most} in one call")
     shares = sampling.version.totals.shares(what.element, what.types, uniform=what.uniform)
     if not shares.total > 0:
         raise NotFound(_nothing(sampling, what))
@@ -115,7 +122,7 @@ def _draw_block(sampling: Sampling, what: Global, shares: Shares, start: int, co
     return split.merged(count, [(own, reply.arrays) for own, reply in zip(rows, replies, strict=True)])
 
 
-def _global_head(sampling: Sampling, what: Global, host: int, start: int, count: int, *, race: bool = False) -> Any:
+def _global_head(sampling: Sampling, what: Global, host: int, start: int, count: int, *, race: bool = False, rest: bool = False) -> Any:
     kind = store.DrawNodesRequest if what.element == NODE else store.DrawEdgesRequest
     return kind(
         at=sampling.at(),
@@ -126,6 +133,8 @@ def _global_head(sampling: Sampling, what: Global, host: int, start: int, count:
         count=count,
         uniform=what.uniform,
         race=race,
+        want_probabilities=what.want_probabilities,
+        rest=rest,
     )
 
 
@@ -137,18 +146,37 @@ def _draw_distinct(sampling: Sampling, what: Global, shares: Shares) -> Sections
         raise InvalidRequest(f"{what.count} different {_WORD[what.element]}s were asked for; {available} can be drawn {how}")
     seen, start = FirstSeen(what.identity), 0
     while not start or (len(seen) < what.count and not seen.given_up):
-        block = min(max(2 * (what.count - len(seen)), 64), REPLY_BYTES // _ROW_BYTES[what.element])
+        block = min(max(2 * (what.count - len(seen)), 64), what.most)
         seen.add(_draw_block(sampling, what, shares, start, block))
         start += block
     found = seen.first(what.count)
     missing = what.count - len(found["types"])
-    if not missing:
-        return found
-    taken: Sections = {"taken": found[what.identity], "taken_types": found["types"]}
+    if missing:
+        won = race_winners([reply.arrays for reply in _ask_but(sampling, what, shares, found, missing, race=True)], what.identity, missing)
+        found = {name: np.concatenate([array, won[name]]) for name, array in found.items()}
+    if what.want_probabilities:
+        found["probabilities"] = given_earlier(
+            found["probabilities"],
+            uniform=what.uniform,
+            available=available,
+            rest=lambda: _rest(sampling, what, shares, found) / shares.total,
+        )
+    return found
+
+
+def _ask_but(sampling: Sampling, what: Global, shares: Shares, taken: Sections, count: int, *, race: bool = False, rest: bool = False) -> list[Frame]:
+    """What the hosts say of all rows but those that are taken."""
+    excluded: Sections = {"taken": taken[what.identity], "taken_types": taken["types"]}
     hosts = np.unique(sampling.space.host_of_part[shares.parts[shares.measure > 0]])
-    asked = [(int(host), Frame(_global_head(sampling, what, int(host), 0, missing, race=True), taken)) for host in hosts]
-    won = race_winners([reply.arrays for reply in sampling.ask(what.method, asked)], what.identity, missing)
-    return {name: np.concatenate([array, won[name]]) for name, array in found.items()}
+    asked = [(int(host), Frame(_global_head(sampling, what, int(host), 0, count, race=race, rest=rest), excluded)) for host in hosts]
+    return sampling.ask(what.method, asked)
+
+
+def _rest(sampling: Sampling, what: Global, shares: Shares, taken: Sections) -> float:
+    """The weight of all rows but those that are taken: the same sum of the same terms, whoever holds them."""
+    rests = [reply.array("rest", "float64", 2) for reply in _ask_but(sampling, what, shares, taken, 0, rest=True)]
+    terms = np.concatenate([rest.reshape(-1) for rest in rests])
+    return neumaier(np.sort(terms[terms > 0]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,11 +192,12 @@ class Neighbors:
     hop: int
     want_weights: bool
     want_edge_ids: bool
+    want_probabilities: bool
 
 
 def neighbors(sampling: Sampling, how: Neighbors, nodes: Ids, node_type: int, types: Types | None) -> Sections:
     """``how.count`` neighbors of each node: sections [m, count], as DrawNeighborsReply has them."""
-    width = 8 + 4 * (len(how.edge_types) > 1) + 4 * how.want_weights + 8 * how.want_edge_ids
+    width = 8 + 4 * (len(how.edge_types) > 1) + 4 * how.want_weights + 8 * how.want_edge_ids + _PROBABILITY_BYTES * how.want_probabilities
     if how.count * len(nodes) * width > REPLY_BYTES:
         most = REPLY_BYTES // (width * max(how.count, 1))
         raise InvalidRequest(f"{how.count} neighbors of {len(nodes)} nodes do not fit into one reply; ask for {most} nodes at a time")
@@ -184,6 +213,7 @@ def neighbors(sampling: Sampling, how: Neighbors, nodes: Ids, node_type: int, ty
         hop=how.hop,
         want_weights=how.want_weights,
         want_edge_ids=how.want_edge_ids,
+        want_probabilities=how.want_probabilities,
     )
     plan = split.owners(sampling.space, nodes)
     if not plan:  # no node, so nobody owns one: somebody still knows the shapes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphkit import rng, split
+from graphkit import rng, split, successive
 
 
 def warm() -> None:
@@ -14,3 +14,4 @@ def warm() -> None:
         split.group(split.part_of(ids, 2, placement), 2)
     shares = split.shares([0], {(0, 0): 1.0, (0, 1): 2.0}, 2)
     split.choose(rng.key_of(1, rng.PART, 1), 0, 4, shares)
+    successive.given_earlier(shares.measure, 1.0)

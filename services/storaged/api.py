@@ -93,24 +93,31 @@ class StoreApi:
         """This storaged's share of global draws of nodes."""
         head: Any = request.head
         version = self._version(head.at)
+        if head.rest:
+            rest = draw.rest_of_nodes(version, types=list(head.types), parts=list(head.parts), **_taken(request))
+            return Frame(pb.DrawNodesReply(), {"rest": rest})
         if head.race:
-            race = draw.race_nodes(version, **_race(request), **_shares(head))
-            return Frame(pb.DrawNodesReply(), {"ids": race.ids, "types": race.types, "keys": race.keys})
+            race = draw.race_nodes(version, **_taken(request), **_shares(head))
+            sections = _present(ids=race.ids, types=race.types, keys=race.keys, probabilities=race.probabilities)
+            return Frame(pb.DrawNodesReply(), sections)
         drawn = draw.nodes(version, start=head.start, **_shares(head))
-        return Frame(pb.DrawNodesReply(), {"ids": drawn.ids, "types": drawn.types})
+        return Frame(pb.DrawNodesReply(), _present(ids=drawn.ids, types=drawn.types, probabilities=drawn.probabilities))
 
     def draw_edges(self, request: Frame, call: Call) -> Frame:
         """This storaged's share of global draws of edges."""
         head: Any = request.head
         version = self._version(head.at)
+        if head.rest:
+            rest = draw.rest_of_edges(version, types=list(head.types), parts=list(head.parts), **_taken(request))
+            return Frame(pb.DrawEdgesReply(), {"rest": rest})
         sections: Sections = {}
         if head.race:
-            race = draw.race_edges(version, **_race(request), **_shares(head))
+            race = draw.race_edges(version, **_taken(request), **_shares(head))
             edges, sections["keys"] = race.edges, race.keys
         else:
             edges = draw.edges(version, start=head.start, **_shares(head))
         sections |= {"src": edges.src, "dst": edges.dst, "eids": edges.eids, "types": edges.types, "weights": edges.weights}
-        return Frame(pb.DrawEdgesReply(), sections)
+        return Frame(pb.DrawEdgesReply(), sections | _present(probabilities=edges.probabilities))
 
     def draw_neighbors(self, request: Frame, call: Call) -> Frame:
         """Neighbors of the nodes that live here."""
@@ -130,8 +137,10 @@ class StoreApi:
             hop=head.hop,
             want_weights=head.want_weights,
             want_edge_ids=head.want_edge_ids,
+            want_probabilities=head.want_probabilities,
         )
-        return Frame(pb.DrawNeighborsReply(), _present(ids=drawn.ids, types=drawn.types, weights=drawn.weights, eids=drawn.eids))
+        sections = _present(ids=drawn.ids, types=drawn.types, weights=drawn.weights, eids=drawn.eids, probabilities=drawn.probabilities)
+        return Frame(pb.DrawNeighborsReply(), sections)
 
     # -- reads ----------------------------------------------------------------------------------------------------
 
@@ -186,10 +195,17 @@ def _check_type(schema: Schema, *, nodes: bool, type_id: int) -> None:
 
 
 def _shares(head: Any) -> dict[str, Any]:
-    return {"types": list(head.types), "parts": list(head.parts), "seed": head.seed, "count": head.count, "uniform": head.uniform}
+    return {
+        "types": list(head.types),
+        "parts": list(head.parts),
+        "seed": head.seed,
+        "count": head.count,
+        "uniform": head.uniform,
+        "want_probabilities": head.want_probabilities,
+    }
 
 
-def _race(request: Frame) -> dict[str, Any]:
+def _taken(request: Frame) -> dict[str, Any]:
     return {"taken_ids": request.array("taken", "int64"), "taken_types": request.array("taken_types", "int32")}
 
 

@@ -48,7 +48,7 @@ def warm() -> None:
     split.group(split.part_of(ids, 2, "mix64"), 2)
     taken, types = np.array([3], np.int64), np.array([0], np.int32)
     for uniform in (False, True):
-        share = {"types": [0, 1], "parts": [0], "seed": 1, "count": 4, "uniform": uniform}
+        share = {"types": [0, 1], "parts": [0], "seed": 1, "count": 4, "uniform": uniform, "want_probabilities": True}
         draw.nodes(version, start=0, **share)  # type: ignore[arg-type]  # a plain dict of the common arguments
         draw.edges(version, start=0, **share)  # type: ignore[arg-type]
         draw.race_nodes(version, taken_ids=taken, taken_types=types, **share)  # type: ignore[arg-type]
@@ -69,7 +69,9 @@ def warm() -> None:
                     hop=0,
                     want_weights=True,
                     want_edge_ids=True,
+                    want_probabilities=True,
                 )
+    draw.rest_of_nodes(version, types=[0, 1], parts=[0], taken_ids=taken, taken_types=types)
     for direction in (_OUT, _IN):
         draw.read_neighbors(version, edge_types=[0, 1], node_type=0, ids=ids, direction=direction, want_weights=True, want_edge_ids=True)
     for type_id in (0, 1):

@@ -42,6 +42,7 @@ def change(name: str, met: str, module: str, *changes: tuple[str, str]) -> Mutan
 
 ALIAS, RNG, SPLIT = "graphkit.alias", "graphkit.rng", "graphkit.split"
 COLUMNS, NEIGHBORS, DISTINCT, RACE = (f"storaged.kernel.{room}" for room in ("columns", "neighbors", "distinct", "race"))
+PROBABILITY = "storaged.kernel.probability"
 VERSION = "storaged.draw.version"
 
 SHUFFLED = "chosen = k + np.int64(below(word(key, np.uint64(k)), np.uint64(degree - k)))"
@@ -184,6 +185,38 @@ MUTANTS: tuple[Mutant, ...] = (
         NEIGHBORS,
         ("total += measures[t, i]\n", "total += measures[t, i] > 0.0\n"),
         ("reached += measures[t, i]", "reached += measures[t, i] > 0.0"),
+    ),
+    change("unconditional without replacement", "tempting", "storaged.draw.probability", ("    if replace:\n", "    if True:\n")),
+    change(
+        "the same, globally", "tempting", "graphkit.successive", ("out[k] = min(shares[k] / (high + low), 1.0)", "out[k] = shares[k] / shares.sum()")
+    ),
+    change("what is left by subtraction only", "tempting", PROBABILITY, ("if rests[i] < LEAST * totals[i]:", "if rests[i] < 0.0:")),
+    change(
+        "drawn edges left in the rest",
+        "classic",
+        PROBABILITY,
+        ("if met < size and drawn[met] == slot:", "if met < size and drawn[size - 1] == slot:"),
+    ),
+    change(
+        "whole rows with probabilities of draws",
+        "tempting",
+        PROBABILITY,
+        ("1.0 if degrees[i] <= count else min(weight / (high + low), 1.0)", "min(weight / (high + low), 1.0)"),
+    ),
+    change(
+        "probabilities within a union's type",
+        "many",
+        "storaged.draw.neighbor",
+        (
+            "totals=settled(_measures(group, adjacencies, law.uniform).sum(axis=0))",
+            "totals=settled(_measures(group, adjacencies, law.uniform).max(axis=0))",
+        ),
+    ),
+    change(
+        "probabilities within a part",
+        "many",
+        "storaged.draw.node",
+        ("_decisive(node, uniform), chunk.shares.total, probabilities[here]", "_decisive(node, uniform), table.total, probabilities[here]"),
     ),
 )
 

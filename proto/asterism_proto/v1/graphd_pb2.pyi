@@ -67,7 +67,7 @@ class FindNodesReply(_message.Message):
     def __init__(self) -> None: ...
 
 class SampleNodesRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "count", "types", "uniform", "distinct", "weight")
+    __slots__ = ("space", "version", "seed", "count", "types", "uniform", "distinct", "want_probabilities", "weight")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -75,6 +75,7 @@ class SampleNodesRequest(_message.Message):
     TYPES_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     DISTINCT_FIELD_NUMBER: _ClassVar[int]
+    WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
@@ -83,8 +84,9 @@ class SampleNodesRequest(_message.Message):
     types: _containers.RepeatedScalarFieldContainer[int]
     uniform: bool
     distinct: bool
+    want_probabilities: bool
     weight: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class SampleNodesReply(_message.Message):
     __slots__ = ("version",)
@@ -93,7 +95,7 @@ class SampleNodesReply(_message.Message):
     def __init__(self, version: _Optional[int] = ...) -> None: ...
 
 class SampleEdgesRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "count", "types", "uniform", "distinct", "weight")
+    __slots__ = ("space", "version", "seed", "count", "types", "uniform", "distinct", "want_probabilities", "weight")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -101,6 +103,7 @@ class SampleEdgesRequest(_message.Message):
     TYPES_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     DISTINCT_FIELD_NUMBER: _ClassVar[int]
+    WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
@@ -109,8 +112,9 @@ class SampleEdgesRequest(_message.Message):
     types: _containers.RepeatedScalarFieldContainer[int]
     uniform: bool
     distinct: bool
+    want_probabilities: bool
     weight: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class SampleEdgesReply(_message.Message):
     __slots__ = ("version",)
@@ -119,7 +123,7 @@ class SampleEdgesReply(_message.Message):
     def __init__(self, version: _Optional[int] = ...) -> None: ...
 
 class SampleNeighborsRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "edge_types", "node_type", "count", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "weight")
+    __slots__ = ("space", "version", "seed", "edge_types", "node_type", "count", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -131,6 +135,7 @@ class SampleNeighborsRequest(_message.Message):
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
@@ -143,8 +148,9 @@ class SampleNeighborsRequest(_message.Message):
     direction: _common_pb2.Direction
     want_weights: bool
     want_edge_ids: bool
+    want_probabilities: bool
     weight: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class SampleNeighborsReply(_message.Message):
     __slots__ = ("version",)
@@ -161,7 +167,7 @@ class Hop(_message.Message):
     def __init__(self, edge_types: _Optional[_Iterable[int]] = ..., count: _Optional[int] = ...) -> None: ...
 
 class SampleFanoutRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "hops", "node_type", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "weight")
+    __slots__ = ("space", "version", "seed", "hops", "node_type", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -172,6 +178,7 @@ class SampleFanoutRequest(_message.Message):
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
@@ -183,8 +190,9 @@ class SampleFanoutRequest(_message.Message):
     direction: _common_pb2.Direction
     want_weights: bool
     want_edge_ids: bool
+    want_probabilities: bool
     weight: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class SampleFanoutReply(_message.Message):
     __slots__ = ("version",)

@@ -25,15 +25,15 @@ _sym_db = _symbol_database.Default()
 from asterism_proto.v1 import common_pb2 as asterism__proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n asterism_proto/v1/storaged.proto\x12\x0b\x61sterism.v1\x1a\x1e\x61sterism_proto/v1/common.proto\"7\n\x02\x41t\x12\x10\n\x08space_id\x18\x01 \x01(\r\x12\x0f\n\x07version\x18\x02 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x03 \x01(\t\"\x8c\x01\n\x12WriteBlocksRequest\x12\x10\n\x08space_id\x18\x01 \x01(\r\x12\x0f\n\x07load_id\x18\x02 \x01(\x04\x12\r\n\x05\x63hunk\x18\x03 \x01(\r\x12$\n\x04kind\x18\x04 \x01(\x0e\x32\x16.asterism.v1.BlockKind\x12\x0f\n\x07type_id\x18\x05 \x01(\r\x12\r\n\x05parts\x18\x06 \x03(\r\"!\n\x10WriteBlocksReply\x12\r\n\x05\x62ytes\x18\x01 \x01(\x03\"a\n\rExistsRequest\x12\x10\n\x08space_id\x18\x01 \x01(\r\x12\x0f\n\x07type_id\x18\x02 \x01(\r\x12\x0f\n\x07load_id\x18\x03 \x01(\x04\x12\r\n\x05\x61s_of\x18\x04 \x01(\x04\x12\r\n\x05loads\x18\x05 \x03(\x04\"\r\n\x0b\x45xistsReply\"E\n\x11ListBirthsRequest\x12\x10\n\x08space_id\x18\x01 \x01(\r\x12\x0f\n\x07load_id\x18\x02 \x01(\x04\x12\r\n\x05loads\x18\x03 \x03(\x04\"\"\n\x0fListBirthsReply\x12\x0f\n\x07\x64\x65letes\x18\x01 \x01(\x08\"e\n\x11ReadBirthsRequest\x12\x10\n\x08space_id\x18\x01 \x01(\r\x12\x0f\n\x07load_id\x18\x02 \x01(\x04\x12\r\n\x05loads\x18\x03 \x03(\x04\x12\x0f\n\x07type_id\x18\x04 \x01(\r\x12\r\n\x05\x63hunk\x18\x05 \x01(\r\"\x11\n\x0fReadBirthsReply\"\xa8\x01\n\x10\x44rawNodesRequest\x12\x1b\n\x02\x61t\x18\x01 \x01(\x0b\x32\x0f.asterism.v1.At\x12\r\n\x05types\x18\x02 \x03(\r\x12\r\n\x05parts\x18\x03 \x03(\r\x12\x0c\n\x04seed\x18\x04 \x01(\x06\x12\r\n\x05start\x18\x05 \x01(\x03\x12\r\n\x05\x63ount\x18\x06 \x01(\x03\x12\x0f\n\x07uniform\x18\x07 \x01(\x08\x12\x0c\n\x04race\x18\x08 \x01(\x08\x12\x0e\n\x06weight\x18\x0b \x01(\t\"\x10\n\x0e\x44rawNodesReply\"\xa8\x01\n\x10\x44rawEdgesRequest\x12\x1b\n\x02\x61t\x18\x01 \x01(\x0b\x32\x0f.asterism.v1.At\x12\r\n\x05types\x18\x02 \x03(\r\x12\r\n\x05parts\x18\x03 \x03(\r\x12\x0c\n\x04seed\x18\x04 \x01(\x06\x12\r\n\x05start\x18\x05 \x01(\x03\x12\r\n\x05\x63ount\x18\x06 \x01(\x03\x12\x0f\n\x07uniform\x18\x07 \x01(\x08\x12\x0c\n\x04race\x18\x08 \x01(\x08\x12\x0e\n\x06weight\x18\x0b \x01(\t\"\x10\n\x0e\x44rawEdgesReply\"\x8e\x02\n\x14\x44rawNeighborsRequest\x12\x1b\n\x02\x61t\x18\x01 \x01(\x0b\x32\x0f.asterism.v1.At\x12\x12\n\nedge_types\x18\x02 \x03(\r\x12\x11\n\tnode_type\x18\x03 \x01(\x05\x12\r\n\x05\x63ount\x18\x04 \x01(\x05\x12\x0f\n\x07replace\x18\x05 \x01(\x08\x12\x0f\n\x07uniform\x18\x06 \x01(\x08\x12)\n\tdirection\x18\x07 \x01(\x0e\x32\x16.asterism.v1.Direction\x12\x0c\n\x04seed\x18\x08 \x01(\x06\x12\x0b\n\x03hop\x18\t \x01(\r\x12\x14\n\x0cwant_weights\x18\n \x01(\x08\x12\x15\n\rwant_edge_ids\x18\x0b \x01(\x08\x12\x0e\n\x06weight\x18\r \x01(\t\"\x14\n\x12\x44rawNeighborsReply\"\xc2\x01\n\x14ReadNeighborsRequest\x12\x1b\n\x02\x61t\x18\x01 \x01(\x0b\x32\x0f.asterism.v1.At\x12\x12\n\nedge_types\x18\x02 \x03(\r\x12\x11\n\tnode_type\x18\x03 \x01(\x05\x12)\n\tdirection\x18\x04 \x01(\x0e\x32\x16.asterism.v1.Direction\x12\x14\n\x0cwant_weights\x18\x05 \x01(\x08\x12\x15\n\rwant_edge_ids\x18\x06 \x01(\x08\x12\x0e\n\x06weight\x18\x07 \x01(\t\"\x14\n\x12ReadNeighborsReply\"V\n\x17ReadNodeFeaturesRequest\x12\x1b\n\x02\x61t\x18\x01 \x01(\x0b\x32\x0f.asterism.v1.At\x12\x0f\n\x07type_id\x18\x02 \x01(\r\x12\r\n\x05names\x18\x03 \x03(\t\"\x17\n\x15ReadNodeFeaturesReply\"V\n\x17ReadEdgeFeaturesRequest\x12\x1b\n\x02\x61t\x18\x01 \x01(\x0b\x32\x0f.asterism.v1.At\x12\x0f\n\x07type_id\x18\x02 \x01(\r\x12\r\n\x05names\x18\x03 \x03(\t\"\x17\n\x15ReadEdgeFeaturesReply\"\x8c\x01\n\x10ReadNodesRequest\x12\x1b\n\x02\x61t\x18\x01 \x01(\x0b\x32\x0f.asterism.v1.At\x12\x0f\n\x07type_id\x18\x02 \x01(\r\x12\x0c\n\x04part\x18\x03 \x01(\r\x12\x0e\n\x06\x63ursor\x18\x04 \x01(\x03\x12\r\n\x05limit\x18\x05 \x01(\x03\x12\r\n\x05names\x18\x06 \x03(\t\x12\x0e\n\x06weight\x18\x07 \x01(\t\"%\n\x0eReadNodesReply\x12\x13\n\x0bnext_cursor\x18\x01 \x01(\x03\"}\n\x10ReadEdgesRequest\x12\x1b\n\x02\x61t\x18\x01 \x01(\x0b\x32\x0f.asterism.v1.At\x12\x0f\n\x07type_id\x18\x02 \x01(\r\x12\x0c\n\x04part\x18\x03 \x01(\r\x12\x0e\n\x06\x63ursor\x18\x04 \x01(\x03\x12\r\n\x05limit\x18\x05 \x01(\x03\x12\x0e\n\x06weight\x18\x06 \x01(\t\"%\n\x0eReadEdgesReply\x12\x13\n\x0bnext_cursor\x18\x01 \x01(\x03*\xb0\x01\n\tBlockKind\x12\x1a\n\x16\x42LOCK_KIND_UNSPECIFIED\x10\x00\x12\t\n\x05NODES\x10\x01\x12\r\n\tOUT_EDGES\x10\x02\x12\x0c\n\x08IN_EDGES\x10\x03\x12\x11\n\rEDGE_FEATURES\x10\x04\x12\x10\n\x0cNODE_DELETES\x10\x05\x12\x14\n\x10OUT_EDGE_DELETES\x10\x06\x12\x13\n\x0fIN_EDGE_DELETES\x10\x07\x12\x0f\n\x0bNODE_BIRTHS\x10\x08\x32\x9a\x05\n\x05Store\x12\x35\n\x0bWriteBlocks\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x30\n\x06\x45xists\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x34\n\nListBirths\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x34\n\nReadBirths\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x33\n\tDrawNodes\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x33\n\tDrawEdges\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x37\n\rDrawNeighbors\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x37\n\rReadNeighbors\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12:\n\x10ReadNodeFeatures\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12:\n\x10ReadEdgeFeatures\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x33\n\tReadNodes\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x33\n\tReadEdges\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frameb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n asterism_proto/v1/storaged.proto\x12\x0b\x61sterism.v1\x1a\x1e\x61sterism_proto/v1/common.proto\"7\n\x02\x41t\x12\x10\n\x08space_id\x18\x01 \x01(\r\x12\x0f\n\x07version\x18\x02 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x03 \x01(\t\"\x8c\x01\n\x12WriteBlocksRequest\x12\x10\n\x08space_id\x18\x01 \x01(\r\x12\x0f\n\x07load_id\x18\x02 \x01(\x04\x12\r\n\x05\x63hunk\x18\x03 \x01(\r\x12$\n\x04kind\x18\x04 \x01(\x0e\x32\x16.asterism.v1.BlockKind\x12\x0f\n\x07type_id\x18\x05 \x01(\r\x12\r\n\x05parts\x18\x06 \x03(\r\"!\n\x10WriteBlocksReply\x12\r\n\x05\x62ytes\x18\x01 \x01(\x03\"a\n\rExistsRequest\x12\x10\n\x08space_id\x18\x01 \x01(\r\x12\x0f\n\x07type_id\x18\x02 \x01(\r\x12\x0f\n\x07load_id\x18\x03 \x01(\x04\x12\r\n\x05\x61s_of\x18\x04 \x01(\x04\x12\r\n\x05loads\x18\x05 \x03(\x04\"\r\n\x0b\x45xistsReply\"E\n\x11ListBirthsRequest\x12\x10\n\x08space_id\x18\x01 \x01(\r\x12\x0f\n\x07load_id\x18\x02 \x01(\x04\x12\r\n\x05loads\x18\x03 \x03(\x04\"\"\n\x0fListBirthsReply\x12\x0f\n\x07\x64\x65letes\x18\x01 \x01(\x08\"e\n\x11ReadBirthsRequest\x12\x10\n\x08space_id\x18\x01 \x01(\r\x12\x0f\n\x07load_id\x18\x02 \x01(\x04\x12\r\n\x05loads\x18\x03 \x03(\x04\x12\x0f\n\x07type_id\x18\x04 \x01(\r\x12\r\n\x05\x63hunk\x18\x05 \x01(\r\"\x11\n\x0fReadBirthsReply\"\xd2\x01\n\x10\x44rawNodesRequest\x12\x1b\n\x02\x61t\x18\x01 \x01(\x0b\x32\x0f.asterism.v1.At\x12\r\n\x05types\x18\x02 \x03(\r\x12\r\n\x05parts\x18\x03 \x03(\r\x12\x0c\n\x04seed\x18\x04 \x01(\x06\x12\r\n\x05start\x18\x05 \x01(\x03\x12\r\n\x05\x63ount\x18\x06 \x01(\x03\x12\x0f\n\x07uniform\x18\x07 \x01(\x08\x12\x0c\n\x04race\x18\x08 \x01(\x08\x12\x1a\n\x12want_probabilities\x18\t \x01(\x08\x12\x0c\n\x04rest\x18\n \x01(\x08\x12\x0e\n\x06weight\x18\x0b \x01(\t\"\x10\n\x0e\x44rawNodesReply\"\xd2\x01\n\x10\x44rawEdgesRequest\x12\x1b\n\x02\x61t\x18\x01 \x01(\x0b\x32\x0f.asterism.v1.At\x12\r\n\x05types\x18\x02 \x03(\r\x12\r\n\x05parts\x18\x03 \x03(\r\x12\x0c\n\x04seed\x18\x04 \x01(\x06\x12\r\n\x05start\x18\x05 \x01(\x03\x12\r\n\x05\x63ount\x18\x06 \x01(\x03\x12\x0f\n\x07uniform\x18\x07 \x01(\x08\x12\x0c\n\x04race\x18\x08 \x01(\x08\x12\x1a\n\x12want_probabilities\x18\t \x01(\x08\x12\x0c\n\x04rest\x18\n \x01(\x08\x12\x0e\n\x06weight\x18\x0b \x01(\t\"\x10\n\x0e\x44rawEdgesReply\"\xaa\x02\n\x14\x44rawNeighborsRequest\x12\x1b\n\x02\x61t\x18\x01 \x01(\x0b\x32\x0f.asterism.v1.At\x12\x12\n\nedge_types\x18\x02 \x03(\r\x12\x11\n\tnode_type\x18\x03 \x01(\x05\x12\r\n\x05\x63ount\x18\x04 \x01(\x05\x12\x0f\n\x07replace\x18\x05 \x01(\x08\x12\x0f\n\x07uniform\x18\x06 \x01(\x08\x12)\n\tdirection\x18\x07 \x01(\x0e\x32\x16.asterism.v1.Direction\x12\x0c\n\x04seed\x18\x08 \x01(\x06\x12\x0b\n\x03hop\x18\t \x01(\r\x12\x14\n\x0cwant_weights\x18\n \x01(\x08\x12\x15\n\rwant_edge_ids\x18\x0b \x01(\x08\x12\x1a\n\x12want_probabilities\x18\x0c \x01(\x08\x12\x0e\n\x06weight\x18\r \x01(\t\"\x14\n\x12\x44rawNeighborsReply\"\xc2\x01\n\x14ReadNeighborsRequest\x12\x1b\n\x02\x61t\x18\x01 \x01(\x0b\x32\x0f.asterism.v1.At\x12\x12\n\nedge_types\x18\x02 \x03(\r\x12\x11\n\tnode_type\x18\x03 \x01(\x05\x12)\n\tdirection\x18\x04 \x01(\x0e\x32\x16.asterism.v1.Direction\x12\x14\n\x0cwant_weights\x18\x05 \x01(\x08\x12\x15\n\rwant_edge_ids\x18\x06 \x01(\x08\x12\x0e\n\x06weight\x18\x07 \x01(\t\"\x14\n\x12ReadNeighborsReply\"V\n\x17ReadNodeFeaturesRequest\x12\x1b\n\x02\x61t\x18\x01 \x01(\x0b\x32\x0f.asterism.v1.At\x12\x0f\n\x07type_id\x18\x02 \x01(\r\x12\r\n\x05names\x18\x03 \x03(\t\"\x17\n\x15ReadNodeFeaturesReply\"V\n\x17ReadEdgeFeaturesRequest\x12\x1b\n\x02\x61t\x18\x01 \x01(\x0b\x32\x0f.asterism.v1.At\x12\x0f\n\x07type_id\x18\x02 \x01(\r\x12\r\n\x05names\x18\x03 \x03(\t\"\x17\n\x15ReadEdgeFeaturesReply\"\x8c\x01\n\x10ReadNodesRequest\x12\x1b\n\x02\x61t\x18\x01 \x01(\x0b\x32\x0f.asterism.v1.At\x12\x0f\n\x07type_id\x18\x02 \x01(\r\x12\x0c\n\x04part\x18\x03 \x01(\r\x12\x0e\n\x06\x63ursor\x18\x04 \x01(\x03\x12\r\n\x05limit\x18\x05 \x01(\x03\x12\r\n\x05names\x18\x06 \x03(\t\x12\x0e\n\x06weight\x18\x07 \x01(\t\"%\n\x0eReadNodesReply\x12\x13\n\x0bnext_cursor\x18\x01 \x01(\x03\"}\n\x10ReadEdgesRequest\x12\x1b\n\x02\x61t\x18\x01 \x01(\x0b\x32\x0f.asterism.v1.At\x12\x0f\n\x07type_id\x18\x02 \x01(\r\x12\x0c\n\x04part\x18\x03 \x01(\r\x12\x0e\n\x06\x63ursor\x18\x04 \x01(\x03\x12\r\n\x05limit\x18\x05 \x01(\x03\x12\x0e\n\x06weight\x18\x06 \x01(\t\"%\n\x0eReadEdgesReply\x12\x13\n\x0bnext_cursor\x18\x01 \x01(\x03*\xb0\x01\n\tBlockKind\x12\x1a\n\x16\x42LOCK_KIND_UNSPECIFIED\x10\x00\x12\t\n\x05NODES\x10\x01\x12\r\n\tOUT_EDGES\x10\x02\x12\x0c\n\x08IN_EDGES\x10\x03\x12\x11\n\rEDGE_FEATURES\x10\x04\x12\x10\n\x0cNODE_DELETES\x10\x05\x12\x14\n\x10OUT_EDGE_DELETES\x10\x06\x12\x13\n\x0fIN_EDGE_DELETES\x10\x07\x12\x0f\n\x0bNODE_BIRTHS\x10\x08\x32\x9a\x05\n\x05Store\x12\x35\n\x0bWriteBlocks\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x30\n\x06\x45xists\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x34\n\nListBirths\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x34\n\nReadBirths\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x33\n\tDrawNodes\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x33\n\tDrawEdges\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x37\n\rDrawNeighbors\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x37\n\rReadNeighbors\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12:\n\x10ReadNodeFeatures\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12:\n\x10ReadEdgeFeatures\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x33\n\tReadNodes\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frame\x12\x33\n\tReadEdges\x12\x12.asterism.v1.Frame\x1a\x12.asterism.v1.Frameb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'asterism_proto.v1.storaged_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_BLOCKKIND']._serialized_start=2126
-  _globals['_BLOCKKIND']._serialized_end=2302
+  _globals['_BLOCKKIND']._serialized_start=2238
+  _globals['_BLOCKKIND']._serialized_end=2414
   _globals['_AT']._serialized_start=81
   _globals['_AT']._serialized_end=136
   _globals['_WRITEBLOCKSREQUEST']._serialized_start=139
@@ -53,37 +53,37 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_READBIRTHSREPLY']._serialized_start=640
   _globals['_READBIRTHSREPLY']._serialized_end=657
   _globals['_DRAWNODESREQUEST']._serialized_start=660
-  _globals['_DRAWNODESREQUEST']._serialized_end=828
-  _globals['_DRAWNODESREPLY']._serialized_start=830
-  _globals['_DRAWNODESREPLY']._serialized_end=846
-  _globals['_DRAWEDGESREQUEST']._serialized_start=849
-  _globals['_DRAWEDGESREQUEST']._serialized_end=1017
-  _globals['_DRAWEDGESREPLY']._serialized_start=1019
-  _globals['_DRAWEDGESREPLY']._serialized_end=1035
-  _globals['_DRAWNEIGHBORSREQUEST']._serialized_start=1038
-  _globals['_DRAWNEIGHBORSREQUEST']._serialized_end=1308
-  _globals['_DRAWNEIGHBORSREPLY']._serialized_start=1310
-  _globals['_DRAWNEIGHBORSREPLY']._serialized_end=1330
-  _globals['_READNEIGHBORSREQUEST']._serialized_start=1333
-  _globals['_READNEIGHBORSREQUEST']._serialized_end=1527
-  _globals['_READNEIGHBORSREPLY']._serialized_start=1529
-  _globals['_READNEIGHBORSREPLY']._serialized_end=1549
-  _globals['_READNODEFEATURESREQUEST']._serialized_start=1551
-  _globals['_READNODEFEATURESREQUEST']._serialized_end=1637
-  _globals['_READNODEFEATURESREPLY']._serialized_start=1639
-  _globals['_READNODEFEATURESREPLY']._serialized_end=1662
-  _globals['_READEDGEFEATURESREQUEST']._serialized_start=1664
-  _globals['_READEDGEFEATURESREQUEST']._serialized_end=1750
-  _globals['_READEDGEFEATURESREPLY']._serialized_start=1752
-  _globals['_READEDGEFEATURESREPLY']._serialized_end=1775
-  _globals['_READNODESREQUEST']._serialized_start=1778
-  _globals['_READNODESREQUEST']._serialized_end=1918
-  _globals['_READNODESREPLY']._serialized_start=1920
-  _globals['_READNODESREPLY']._serialized_end=1957
-  _globals['_READEDGESREQUEST']._serialized_start=1959
-  _globals['_READEDGESREQUEST']._serialized_end=2084
-  _globals['_READEDGESREPLY']._serialized_start=2086
-  _globals['_READEDGESREPLY']._serialized_end=2123
-  _globals['_STORE']._serialized_start=2305
-  _globals['_STORE']._serialized_end=2971
+  _globals['_DRAWNODESREQUEST']._serialized_end=870
+  _globals['_DRAWNODESREPLY']._serialized_start=872
+  _globals['_DRAWNODESREPLY']._serialized_end=888
+  _globals['_DRAWEDGESREQUEST']._serialized_start=891
+  _globals['_DRAWEDGESREQUEST']._serialized_end=1101
+  _globals['_DRAWEDGESREPLY']._serialized_start=1103
+  _globals['_DRAWEDGESREPLY']._serialized_end=1119
+  _globals['_DRAWNEIGHBORSREQUEST']._serialized_start=1122
+  _globals['_DRAWNEIGHBORSREQUEST']._serialized_end=1420
+  _globals['_DRAWNEIGHBORSREPLY']._serialized_start=1422
+  _globals['_DRAWNEIGHBORSREPLY']._serialized_end=1442
+  _globals['_READNEIGHBORSREQUEST']._serialized_start=1445
+  _globals['_READNEIGHBORSREQUEST']._serialized_end=1639
+  _globals['_READNEIGHBORSREPLY']._serialized_start=1641
+  _globals['_READNEIGHBORSREPLY']._serialized_end=1661
+  _globals['_READNODEFEATURESREQUEST']._serialized_start=1663
+  _globals['_READNODEFEATURESREQUEST']._serialized_end=1749
+  _globals['_READNODEFEATURESREPLY']._serialized_start=1751
+  _globals['_READNODEFEATURESREPLY']._serialized_end=1774
+  _globals['_READEDGEFEATURESREQUEST']._serialized_start=1776
+  _globals['_READEDGEFEATURESREQUEST']._serialized_end=1862
+  _globals['_READEDGEFEATURESREPLY']._serialized_start=1864
+  _globals['_READEDGEFEATURESREPLY']._serialized_end=1887
+  _globals['_READNODESREQUEST']._serialized_start=1890
+  _globals['_READNODESREQUEST']._serialized_end=2030
+  _globals['_READNODESREPLY']._serialized_start=2032
+  _globals['_READNODESREPLY']._serialized_end=2069
+  _globals['_READEDGESREQUEST']._serialized_start=2071
+  _globals['_READEDGESREQUEST']._serialized_end=2196
+  _globals['_READEDGESREPLY']._serialized_start=2198
+  _globals['_READEDGESREPLY']._serialized_end=2235
+  _globals['_STORE']._serialized_start=2417
+  _globals['_STORE']._serialized_end=3083
 # @@protoc_insertion_point(module_scope)

@@ -114,7 +114,7 @@ class ReadBirthsReply(_message.Message):
     def __init__(self) -> None: ...
 
 class DrawNodesRequest(_message.Message):
-    __slots__ = ("at", "types", "parts", "seed", "start", "count", "uniform", "race", "weight")
+    __slots__ = ("at", "types", "parts", "seed", "start", "count", "uniform", "race", "want_probabilities", "rest", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
@@ -123,6 +123,8 @@ class DrawNodesRequest(_message.Message):
     COUNT_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     RACE_FIELD_NUMBER: _ClassVar[int]
+    WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
+    REST_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     at: At
     types: _containers.RepeatedScalarFieldContainer[int]
@@ -132,15 +134,17 @@ class DrawNodesRequest(_message.Message):
     count: int
     uniform: bool
     race: bool
+    want_probabilities: bool
+    rest: bool
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., race: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., race: bool = ..., want_probabilities: bool = ..., rest: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class DrawNodesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class DrawEdgesRequest(_message.Message):
-    __slots__ = ("at", "types", "parts", "seed", "start", "count", "uniform", "race", "weight")
+    __slots__ = ("at", "types", "parts", "seed", "start", "count", "uniform", "race", "want_probabilities", "rest", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
@@ -149,6 +153,8 @@ class DrawEdgesRequest(_message.Message):
     COUNT_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     RACE_FIELD_NUMBER: _ClassVar[int]
+    WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
+    REST_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     at: At
     types: _containers.RepeatedScalarFieldContainer[int]
@@ -158,15 +164,17 @@ class DrawEdgesRequest(_message.Message):
     count: int
     uniform: bool
     race: bool
+    want_probabilities: bool
+    rest: bool
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., race: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., race: bool = ..., want_probabilities: bool = ..., rest: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class DrawEdgesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class DrawNeighborsRequest(_message.Message):
-    __slots__ = ("at", "edge_types", "node_type", "count", "replace", "uniform", "direction", "seed", "hop", "want_weights", "want_edge_ids", "weight")
+    __slots__ = ("at", "edge_types", "node_type", "count", "replace", "uniform", "direction", "seed", "hop", "want_weights", "want_edge_ids", "want_probabilities", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -178,6 +186,7 @@ class DrawNeighborsRequest(_message.Message):
     HOP_FIELD_NUMBER: _ClassVar[int]
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     at: At
     edge_types: _containers.RepeatedScalarFieldContainer[int]
@@ -190,8 +199,9 @@ class DrawNeighborsRequest(_message.Message):
     hop: int
     want_weights: bool
     want_edge_ids: bool
+    want_probabilities: bool
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., hop: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., hop: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class DrawNeighborsReply(_message.Message):
     __slots__ = ()

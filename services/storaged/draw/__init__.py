@@ -5,10 +5,10 @@ and its arguments. Arguments are checked here, in words; the loops are `storaged
 a clock, protobuf, a database. `storaged.api` calls in.
 """
 
-from storaged.draw.edge import EdgeDraws, EdgeRace, edges, race_edges
+from storaged.draw.edge import EdgeDraws, EdgeRace, edges, race_edges, rest_of_edges
 from storaged.draw.features import edge_features, node_features
 from storaged.draw.neighbor import NeighborDraws, neighbors
-from storaged.draw.node import NodeDraws, NodeRace, nodes, race_nodes
+from storaged.draw.node import NodeDraws, NodeRace, nodes, race_nodes, rest_of_nodes
 from storaged.draw.ragged import Ragged, read_neighbors
 from storaged.draw.scans import read_edges, read_nodes
 from storaged.draw.version import EDGE, NODE, Share, Version
@@ -34,4 +34,6 @@ __all__ = [
     "read_edges",
     "read_neighbors",
     "read_nodes",
+    "rest_of_edges",
+    "rest_of_nodes",
 ]

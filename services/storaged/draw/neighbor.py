@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graphkit import rng
 from graphkit.jit import settled
 from storaged.draw.lookup import Group, adjacency, checked_edge_types, groups_of
+from storaged.draw.probability import Drawn, Source, place_probabilities
 from storaged.draw.version import Version, checked_length, checked_outputs
 from storaged.kernel import distinct
 from storaged.kernel import neighbors as kernel
@@ -35,6 +36,8 @@ class NeighborDraws:
     """float32[m, count], 0 for none; when wanted."""
     eids: NDArray[np.int64] | None
     """int64[m, count], -1 for none; when wanted."""
+    probabilities: NDArray[np.float64] | None
+    """float64[m, count], 0 for none; when wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +83,7 @@ def neighbors(
     hop: int,
     want_weights: bool,
     want_edge_ids: bool,
+    want_probabilities: bool = False,
 ) -> NeighborDraws:
     """Draw ``count`` neighbors of each node from the union of edge types.
 
@@ -105,7 +109,7 @@ def neighbors(
     direction : int
         1 out, 2 in.
     seed, hop : int
-    want_weights, want_edge_ids : bool
+    want_weights, want_edge_ids, want_probabilities : bool
 
     Raises
     ------
@@ -131,6 +135,7 @@ def neighbors(
         types=np.full(size, -1, np.int32) if len(edge_types) > 1 else None,
         weights=np.zeros(size, np.float32) if want_weights else None,
         eids=np.full(size, -1, np.int64) if want_edge_ids else None,
+        probabilities=np.zeros(size, np.float64) if want_probabilities else None,
     )
     for group in groups_of(version, node_type, ids, types) if count else ():
         union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == group.type_id]
@@ -142,6 +147,7 @@ def neighbors(
         types=None if answer.types is None else answer.types.reshape(shape),
         weights=None if answer.weights is None else answer.weights.reshape(shape),
         eids=None if answer.eids is None else answer.eids.reshape(shape),
+        probabilities=None if answer.probabilities is None else answer.probabilities.reshape(shape),
     )
 
 
@@ -153,11 +159,12 @@ class _Answer:
     types: NDArray[np.int32] | None
     weights: NDArray[np.float32] | None
     eids: NDArray[np.int64] | None
+    probabilities: NDArray[np.float64] | None
 
     @property
     def only_ids(self) -> bool:
         """Whether slots are of no use once ids are in place."""
-        return self.types is None and self.weights is None and self.eids is None
+        return self.types is None and self.weights is None and self.eids is None and self.probabilities is None
 
 
 def _draw_group(group: Group, union: list[int], positions: NDArray[np.int64], law: _Law, answer: _Answer) -> None:
@@ -173,7 +180,20 @@ def _draw_group(group: Group, union: list[int], positions: NDArray[np.int64], la
             _draw_distinct(group, union[0], adjacencies[0], positions, law, slots)
         else:
             _race(group, union, adjacencies, positions, law, which, slots)
-    _gather(group, union, adjacencies, law, settled(which), settled(slots), answer)
+    which, slots = settled(which), settled(slots)
+    _gather(group, union, adjacencies, law, which, slots, answer)
+    if answer.probabilities is not None:
+        drawn = Drawn(
+            count=law.count,
+            rows=group.rows,
+            at=group.at,
+            sources=[Source(indptr=near.indptr, weights=_F32 if law.uniform else near.weights) for near in adjacencies],
+            totals=settled(_measures(group, adjacencies, law.uniform).sum(axis=0)),
+            degrees=settled(_measures(group, adjacencies, uniform=True).sum(axis=0)),
+            which=which,
+            slots=slots,
+        )
+        place_probabilities(drawn, replace=law.replace, out=answer.probabilities)
 
 
 def _draw_with_replacement(

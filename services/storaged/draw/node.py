@@ -14,6 +14,8 @@ from storaged.draw.entries import draw_rows, local_draws, uniform_table
 from storaged.draw.race import Race
 from storaged.draw.version import NODE, Version
 from storaged.kernel import columns
+from storaged.kernel.probability import place_shares
+from storaged.store.image import EMPTY_F32, NodeImage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -24,6 +26,8 @@ class NodeDraws:
     """int64[k]."""
     types: NDArray[np.int32]
     """int32[k]."""
+    probabilities: NDArray[np.float64] | None
+    """float64[k], each row's share of the total of all parts; when wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,9 +40,21 @@ class NodeRace:
     """int32[k]."""
     keys: NDArray[np.float64]
     """float64[k], ascending; races over other parts merge by (key, type, id)."""
+    probabilities: NDArray[np.float64] | None
+    """float64[k], as in `NodeDraws`; when wanted."""
 
 
-def nodes(version: Version, *, types: Sequence[int], parts: Sequence[int], seed: int, start: int, count: int, uniform: bool) -> NodeDraws:
+def nodes(
+    version: Version,
+    *,
+    types: Sequence[int],
+    parts: Sequence[int],
+    seed: int,
+    start: int,
+    count: int,
+    uniform: bool,
+    want_probabilities: bool = False,
+) -> NodeDraws:
     """The draws start .. start + count - 1 that fall on ``parts``, in order.
 
     Parameters
@@ -54,6 +70,7 @@ def nodes(version: Version, *, types: Sequence[int], parts: Sequence[int], seed:
         Numbers of the draws; each is a function of (seed, its number) alone.
     uniform : bool
         Every live node alike, instead of by weight.
+    want_probabilities : bool
 
     Raises
     ------
@@ -63,20 +80,27 @@ def nodes(version: Version, *, types: Sequence[int], parts: Sequence[int], seed:
     chunks = local_draws(version, NODE, types=types, parts=parts, seed=seed, start=start, count=count, uniform=uniform)
     key = rng.key_of(seed, rng.NODE_ROW)
     ids, of_type, held = np.empty(count, np.int64), np.empty(count, np.int32), 0
+    probabilities = np.empty(count, np.float64) if want_probabilities else None
     for chunk in chunks:
         here = slice(held, held + chunk.draws.size)
         of_type[here] = chunk.types
         for type_id, image, own in chunk.of_parts(version):
             node = image.nodes[type_id]
             table = uniform_table(node.count, node.live_rows) if uniform else node.table
-            if node.dense:
+            if node.dense and probabilities is None:
                 draw_rows(key, chunk, own, table, ids[here], in_place=True, scale=image.parts, offset=image.part)
+                continue
+            rows, places = np.empty(own.stop - own.start, np.int64), chunk.places[own]
+            draw_rows(key, chunk, own, table, rows)
+            rows = settled(rows)
+            if node.dense:
+                ids[here][places] = rows * image.parts + image.part
             else:
-                rows = np.empty(own.stop - own.start, np.int64)
-                draw_rows(key, chunk, own, table, rows)
-                columns.place(settled(rows), chunk.places[own], node.ids, ids[here])
+                columns.place(rows, places, node.ids, ids[here])
+            if probabilities is not None:
+                place_shares(rows, places, _decisive(node, uniform), chunk.shares.total, probabilities[here])
         held = here.stop
-    return NodeDraws(ids=ids[:held], types=of_type[:held])
+    return NodeDraws(ids=ids[:held], types=of_type[:held], probabilities=None if probabilities is None else probabilities[:held])
 
 
 def race_nodes(
@@ -89,12 +113,13 @@ def race_nodes(
     taken_ids: NDArray[np.int64],
     taken_types: NDArray[np.int32],
     uniform: bool = False,
+    want_probabilities: bool = False,
 ) -> NodeRace:
     """The ``count`` nodes of ``parts`` with the smallest exponential keys among those not taken.
 
     Parameters
     ----------
-    version, types, parts, seed, uniform
+    version, types, parts, seed, uniform, want_probabilities
         As in `nodes`.
     count : int
         How many at most.
@@ -111,4 +136,38 @@ def race_nodes(
         node = image.nodes[type_id]
         race.run(seed, type_id, image, rows=node.rows, ids=node.ids, live=node.live, weights=node.weights, uniform=uniform)
     race.finish()
-    return NodeRace(ids=race.items, types=race.tags, keys=race.keys)
+    probabilities = np.empty(race.tags.size, np.float64) if want_probabilities else None
+    if probabilities is not None:
+        total = version.shares(NODE, types, uniform).total
+        for type_id, image in race.entries:
+            rows, places = race.rows_of(type_id, image.part)
+            place_shares(rows, places, _decisive(image.nodes[type_id], uniform), total, probabilities)
+    return NodeRace(ids=race.items, types=race.tags, keys=race.keys, probabilities=probabilities)
+
+
+def rest_of_nodes(
+    version: Version, *, types: Sequence[int], parts: Sequence[int], taken_ids: NDArray[np.int64], taken_types: NDArray[np.int32]
+) -> NDArray[np.float64]:
+    """The weight of the nodes that are not taken: float64[types, parts], both ascending and each once.
+
+    Parameters
+    ----------
+    version, types, parts, taken_ids, taken_types
+        As in `race_nodes`.
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        As there.
+    """
+    race = Race(version, NODE, types=types, parts=parts, count=0, taken_ids=taken_ids, taken_types=taken_types)
+    rests = []
+    for type_id, image in race.entries:
+        node = image.nodes[type_id]
+        rests.append(race.rest(type_id, image, rows=node.rows, ids=node.ids, live=node.live, weights=node.weights))
+    return np.array(rests, np.float64).reshape(len(set(types)), -1)
+
+
+def _decisive(node: NodeImage, uniform: bool) -> NDArray[np.float32]:
+    """The weights that decide a draw, empty where all are 1."""
+    return settled(EMPTY_F32) if uniform else node.weights

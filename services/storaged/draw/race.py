@@ -11,7 +11,7 @@ from asterism_proto.errors import InvalidRequest
 from graphkit import index, rng
 from graphkit.jit import settled
 from storaged.draw.version import Version, checked_length, checked_outputs
-from storaged.kernel import race
+from storaged.kernel import probability, race
 from storaged.store.image import F32, I64, U8, PartImage
 
 
@@ -72,3 +72,14 @@ class Race:
         race.finish_race(self.keys, self.tags, self.items, self.marks, np.int64(self._size))
         self.keys, self.tags = self.keys[: self._size], self.tags[: self._size]
         self.items, self.marks = self.items[: self._size], self.marks[: self._size]
+
+    def rows_of(self, type_id: int, part: int) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """The rows that came from one (type, part), and their places among the arrivals; once finished."""
+        places = np.flatnonzero((self.tags == type_id) & (self.marks >> 32 == part))
+        return settled(self.marks[places] & 0xFFFFFFFF), settled(places.astype(np.uint32))
+
+    def rest(self, type_id: int, image: PartImage, *, rows: int, ids: I64, live: U8, weights: F32) -> float:
+        """The weight of the rows of one (type, part) that are not taken."""
+        taken = self._taken[type_id]
+        part, parts = np.int64(image.part), np.int64(image.parts)
+        return float(probability.rest_of_rows(np.int64(rows), ids, parts, part, live, weights, taken, index.shift_of(taken)))

@@ -2,7 +2,8 @@
 at full size; `mutants` runs them small and interpreted on samplers with a planted fault, which they must reject.
 
 Statistics are chi-square tests on fixed seeds with at least 5 expected per cell; a check rejects below ALPHA. What can be
-enumerated is: the row map at the words where it steps, the tables' laws, the shares of a union of types.
+enumerated is: the row map at the words where it steps, the tables' laws, the shares of a union of types, the probability
+of every order of a few draws.
 """
 
 from __future__ import annotations
@@ -27,6 +28,12 @@ from tests.law.checks.neighborhoods import (
     unions_without_replacement_are_successive_draws,
     whole_neighborhoods_come_in_order,
 )
+from tests.law.checks.probabilities import (
+    answers_carry_their_probabilities,
+    every_order_has_its_probability,
+    inverse_probabilities_estimate_totals,
+    shares_of_all_parts_are_probabilities,
+)
 from tests.law.checks.tables import coins_have_64_bits, rows_come_from_64_bits, sums_are_compensated, tables_are_exact, unions_are_exact
 
 __all__ = ["CHECKS", "Rejected", "require_counts", "require_independent"]
@@ -37,6 +44,8 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     rows_come_from_64_bits,
     coins_have_64_bits,
     unions_are_exact,
+    every_order_has_its_probability,
+    shares_of_all_parts_are_probabilities,
     whole_neighborhoods_come_in_order,
     hosts_and_ranges_do_not_matter,
     hosts_do_not_matter_to_neighbors_edges_and_races,
@@ -50,4 +59,6 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     nodes_follow_their_weights,
     races_are_successive_draws,
     too_many_rejections_do_not_bias,
+    answers_carry_their_probabilities,
+    inverse_probabilities_estimate_totals,
 )
