@@ -27,7 +27,7 @@ def expected(embedded: Graph) -> dict[str, str]:
     return cases.answers(embedded)
 
 
-@pytest.mark.parametrize("storageds", [1, 2, 5])
+@pytest.mark.parametrize("storageds", [1, 2, 3, 5])
 def test_every_call_gives_the_same_bytes_on_this_many_storageds(storageds: int, expected: dict[str, str]) -> None:
     with LocalCluster(storageds, graphds=2) as cluster:
         found = cases.answers(cases.load(cluster.client(), "cases"))

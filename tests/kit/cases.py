@@ -93,6 +93,14 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "fanout": lambda: graph.sample_fanout(people, ["writes", "cites", "by"], [4, 3, 2], edge_ids=True, seed=SEED),
         "fanout of mixed types": lambda: graph.sample_fanout(papers, [["cites", "by"], ["cites", "writes"]], [3, 2], replace=False, seed=SEED),
         "fanout against the edges": lambda: graph.sample_fanout(papers, ["writes", "by"], [3, 2], direction="in", seed=SEED),
+        "probabilities of nodes": lambda: graph.sample_nodes(700, probabilities=True, seed=SEED),
+        "probabilities of distinct nodes": lambda: graph.sample_nodes(350, "person", replace=False, probabilities=True, seed=SEED),
+        "probabilities of distinct nodes, uniformly": lambda: graph.sample_nodes(99, replace=False, weighted=False, probabilities=True, seed=SEED),
+        "probabilities of edges": lambda: graph.sample_edges(900, ["cites", "writes"], probabilities=True, seed=SEED),
+        "probabilities of distinct edges": lambda: graph.sample_edges(2000, ["writes", "by"], replace=False, probabilities=True, seed=SEED),
+        "probabilities of a fanout": lambda: graph.sample_fanout(
+            papers, [["cites", "by"], ["cites", "writes"]], [3, 2], replace=False, probabilities=True, seed=SEED
+        ),
         "node features": lambda: graph.node_features(people, ["age", "name", "weight"], "person"),
         "paper features": lambda: graph.node_features(papers, ["words", "vec"]),
         "edge features": lambda: graph.edge_features([0, 5, WRITES - 1, 10**12, -1, 5], ["tags", "when"], "writes"),
@@ -105,6 +113,9 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
             for weighted in (True, False):
                 made[f"neighbors {way} replace={replace} weighted={weighted}"] = lambda w=way, r=replace, q=weighted, n=nodes, t=ntype: (
                     graph.sample_neighbors(n, None, 5, ntype=t, direction=w, replace=r, weighted=q, edge_ids=True, seed=SEED)
+                )
+                made[f"probabilities of neighbors {way} replace={replace} weighted={weighted}"] = lambda w=way, r=replace, q=weighted: (
+                    graph.sample_neighbors(mixed, None, 5, ntype=types, direction=w, replace=r, weighted=q, probabilities=True, seed=SEED)
                 )
         for sort in (None, "id", "weight"):
             made[f"all neighbors {way} sort={sort}"] = lambda w=way, s=sort, n=nodes, t=ntype: graph.neighbors(
