@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest
-from storaged.store.engine import Engine, Family, MemoryEngine, RocksEngine
+from storaged.store.engine import Engine, Family, RocksEngine
+from storaged.store.memory import MemoryEngine
 
 FAMILIES = (Family(name="a", compressed=True, blobs=True, cached=False), Family(name="b"))
 LARGE = bytes(range(256)) * 4096

@@ -7,7 +7,7 @@ import pytest
 
 from asterism_proto.errors import Corrupt
 from storaged.store import keys
-from storaged.store.engine import MemoryEngine
+from storaged.store.memory import MemoryEngine
 from storaged.store.tables import FAMILIES, SCRATCH_ROWS, TableStore
 
 

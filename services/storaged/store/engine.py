@@ -1,16 +1,18 @@
-"""RocksDB's one door in storaged: ordered families of bytes, and a twin in memory that keeps the same promises.
+"""RocksDB's one door in storaged: ordered families of bytes. `memory` is a twin that keeps the same promises.
 
 Facts that shape this file. rocksdict needs ``raw_mode`` everywhere and every column family named at open. Its
 ``items()`` ends silently at a corrupt block, so scans use ``iter()`` and ask ``status()`` at the end. Space comes back
-when a family is dropped and no batch or handle of it is left. Large sorted runs go around the memtables: an SST file is
+when a family is dropped and no batch or handle of it is left, and by compactions: a manual one holds the GIL to its end, so
+`compact` asks the background ones to do it. Large sorted runs go around the memtables: an SST file is
 written and moved in, several times faster than puts.
 """
 
 from __future__ import annotations
 
+import contextlib
 import shutil
-from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,6 +27,12 @@ CACHE_BYTES = 32 * MIB
 WRITE_BUFFER_BYTES = 64 * MIB
 BULK_BYTES = 4 * MIB
 """Runs up to this size are plain puts: a file of their own would cost more than it saves."""
+
+GARBAGE, _EAGER_GARBAGE = 0.25, 0.01
+"""Share of garbage in blob files beyond which they are written anew: all the time, and while a compaction is asked for."""
+_GC = "blob_garbage_collection_force_threshold"
+_LOOKED_AT = ("num-files-at-level0", "num-running-compactions", "compaction-pending", "total-blob-file-size", "live-blob-file-garbage-size")
+_LOOK_S, _QUIET_LOOKS = 0.05, 10
 
 Put = tuple[str, bytes, bytes | None]
 """(family, key, value); a value of None deletes."""
@@ -81,8 +89,11 @@ class Engine(Protocol):
     def flush(self) -> None:
         """Bring everything that was written without a log to disk."""
 
-    def compact(self, family: str) -> None:
-        """Give the space of what was deleted back."""
+    def compact(self, family: str, cancelled: Callable[[], bool] = lambda: False) -> None:
+        """Give the space of what was deleted back; returns early where it is cancelled. Reads and writes go on meanwhile."""
+
+    def size(self) -> int:
+        """Bytes that it takes on disk."""
 
     def checkpoint(self, path: Path) -> None:
         """An openable copy at ``path`` (which must not exist), by hard links."""
@@ -122,8 +133,20 @@ def _options(family: Family | None) -> Any:
         options.set_blob_compression_type(compression)
         options.set_enable_blob_gc(True)
         options.set_blob_gc_age_cutoff(1.0)
-        options.set_blob_gc_force_threshold(0.25)
+        options.set_blob_gc_force_threshold(GARBAGE)
     return options
+
+
+def _settle(column: Any, cancelled: Callable[[], bool]) -> None:
+    """Wait until no file of the family is unmerged and its blob files hold hardly any garbage, or nothing happens any more."""
+    merged, quiet = False, 0
+    while not cancelled() and quiet < _QUIET_LOOKS:
+        time.sleep(_LOOK_S)
+        fresh, running, pending, total, garbage = (int(column.property_value(f"rocksdb.{name}") or 0) for name in _LOOKED_AT)
+        merged = merged or fresh == 0
+        quiet = 0 if running or pending else quiet + 1
+        if merged and not running and garbage <= _EAGER_GARBAGE * total:
+            return
 
 
 def _ours(error: Exception, path: Path) -> AsterismError:
@@ -242,13 +265,26 @@ class RocksEngine:
         except Exception as error:
             raise _ours(error, self.path) from error
 
-    def compact(self, family: str) -> None:
-        """Flush, then compact the whole family, blob files included."""
+    def compact(self, family: str, cancelled: Callable[[], bool] = lambda: False) -> None:
+        """Flush, then let the background merge all files of the family, blob files included."""
+        column, blobs = self._columns[family], self._families[family].blobs
         try:
-            self._columns[family].flush(True)
-            self._columns[family].compact_range(None, None)
+            column.flush(True)
+            column.set_options({"level0_file_num_compaction_trigger": "1", **({_GC: str(_EAGER_GARBAGE)} if blobs else {})})
+            try:
+                _settle(column, cancelled)
+            finally:
+                column.set_options({"level0_file_num_compaction_trigger": "4", **({_GC: str(GARBAGE)} if blobs else {})})
         except Exception as error:
             raise _ours(error, self.path) from error
+
+    def size(self) -> int:
+        """The sizes of its files, those that a checkpoint shares too."""
+        found = 0
+        for file in self.path.iterdir():
+            with contextlib.suppress(FileNotFoundError):  # a compaction removes files at any time
+                found += file.stat().st_size
+        return found
 
     def checkpoint(self, path: Path) -> None:
         """RocksDB's own checkpoint."""
@@ -312,80 +348,3 @@ class _RocksBulk:
             raise _ours(error, self._engine.path) from error
         self._writer = None
         self._engine.move_in(self._family, self._file)
-
-
-class MemoryEngine:
-    """The twin: sorted lists, no disk. A checkpoint is another twin, kept under its path."""
-
-    def __init__(self, families: Sequence[Family]) -> None:
-        self._values: dict[str, dict[bytes, bytes]] = {family.name: {} for family in families}
-        self._keys: dict[str, list[bytes]] = {family.name: [] for family in families}
-        self.checkpoints: dict[Path, Mapping[str, Mapping[bytes, bytes]]] = {}
-
-    def get(self, family: str, key: bytes) -> bytes | None:
-        """The value of ``key``, or None."""
-        return self._values[family].get(key)
-
-    def write(self, puts: Sequence[Put], *, durable: bool = True) -> None:
-        """Apply all; memory is as durable as its process."""
-        for family, key, value in puts:
-            if value is None:
-                self.delete_range(family, key, key + b"\0")
-                continue
-            if key not in self._values[family]:
-                insort(self._keys[family], key)
-            self._values[family][key] = bytes(value)
-
-    def scan(self, family: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values as they were when the scan began."""
-        keys = self._keys[family]
-        values = self._values[family]
-        end = len(keys) if stop is None else bisect_left(keys, stop)
-        yield from [(key, values[key]) for key in keys[bisect_left(keys, start) : end]]
-
-    def bulk(self, family: str) -> _MemoryBulk:
-        """A sorted run."""
-        return _MemoryBulk(self, family)
-
-    def delete_range(self, family: str, start: bytes, stop: bytes) -> None:
-        """Forget a range."""
-        keys = self._keys[family]
-        low, high = bisect_left(keys, start), bisect_left(keys, stop)
-        for key in keys[low:high]:
-            del self._values[family][key]
-        del keys[low:high]
-
-    def drop(self, family: str) -> None:
-        """Empty the family."""
-        self._keys[family].clear()
-        self._values[family].clear()
-
-    def flush(self) -> None:
-        """Nothing is behind."""
-
-    def compact(self, family: str) -> None:
-        """Nothing is kept of what was deleted."""
-
-    def checkpoint(self, path: Path) -> None:
-        """A copy of the families, in ``checkpoints``."""
-        if path in self.checkpoints:
-            raise Conflict(f"checkpoint {path}: the folder is there already")
-        self.checkpoints[path] = {name: dict(values) for name, values in self._values.items()}
-
-    def close(self) -> None:
-        """Nothing to let go of."""
-
-
-class _MemoryBulk:
-    def __init__(self, engine: MemoryEngine, family: str) -> None:
-        self._engine, self._family = engine, family
-        self._held: list[Put] = []
-
-    def put(self, key: bytes, value: bytes) -> None:
-        if self._held and key <= self._held[-1][1]:
-            raise InvalidRequest(f"a sorted run needs ascending keys; {key.hex()} follows {self._held[-1][1].hex()}")
-        self._held.append((self._family, key, value))
-
-    def finish(self) -> None:
-        self._engine.write(self._held)
-        self._held = []

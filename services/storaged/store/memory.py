@@ -1,0 +1,91 @@
+"""The engine's twin in memory: sorted lists, no disk, the same promises. Tests of rooms above stand on it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from asterism_proto.errors import Conflict, InvalidRequest
+from storaged.store.engine import Family, Put
+
+
+class MemoryEngine:
+    """The twin: sorted lists, no disk. A checkpoint is another twin, kept under its path."""
+
+    def __init__(self, families: Sequence[Family]) -> None:
+        self._values: dict[str, dict[bytes, bytes]] = {family.name: {} for family in families}
+        self._keys: dict[str, list[bytes]] = {family.name: [] for family in families}
+        self.checkpoints: dict[Path, Mapping[str, Mapping[bytes, bytes]]] = {}
+
+    def get(self, family: str, key: bytes) -> bytes | None:
+        """The value of ``key``, or None."""
+        return self._values[family].get(key)
+
+    def write(self, puts: Sequence[Put], *, durable: bool = True) -> None:
+        """Apply all; memory is as durable as its process."""
+        for family, key, value in puts:
+            if value is None:
+                self.delete_range(family, key, key + b"\0")
+                continue
+            if key not in self._values[family]:
+                insort(self._keys[family], key)
+            self._values[family][key] = bytes(value)
+
+    def scan(self, family: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values as they were when the scan began."""
+        keys = self._keys[family]
+        values = self._values[family]
+        end = len(keys) if stop is None else bisect_left(keys, stop)
+        yield from [(key, values[key]) for key in keys[bisect_left(keys, start) : end]]
+
+    def bulk(self, family: str) -> _MemoryBulk:
+        """A sorted run."""
+        return _MemoryBulk(self, family)
+
+    def delete_range(self, family: str, start: bytes, stop: bytes) -> None:
+        """Forget a range."""
+        keys = self._keys[family]
+        low, high = bisect_left(keys, start), bisect_left(keys, stop)
+        for key in keys[low:high]:
+            del self._values[family][key]
+        del keys[low:high]
+
+    def drop(self, family: str) -> None:
+        """Empty the family."""
+        self._keys[family].clear()
+        self._values[family].clear()
+
+    def flush(self) -> None:
+        """Nothing is behind."""
+
+    def compact(self, family: str, cancelled: Callable[[], bool] = lambda: False) -> None:
+        """Nothing is kept of what was deleted."""
+
+    def size(self) -> int:
+        """Bytes of keys and values."""
+        return sum(len(key) + len(value) for values in self._values.values() for key, value in values.items())
+
+    def checkpoint(self, path: Path) -> None:
+        """A copy of the families, in ``checkpoints``."""
+        if path in self.checkpoints:
+            raise Conflict(f"checkpoint {path}: the folder is there already")
+        self.checkpoints[path] = {name: dict(values) for name, values in self._values.items()}
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class _MemoryBulk:
+    def __init__(self, engine: MemoryEngine, family: str) -> None:
+        self._engine, self._family = engine, family
+        self._held: list[Put] = []
+
+    def put(self, key: bytes, value: bytes) -> None:
+        if self._held and key <= self._held[-1][1]:
+            raise InvalidRequest(f"a sorted run needs ascending keys; {key.hex()} follows {self._held[-1][1].hex()}")
+        self._held.append((self._family, key, value))
+
+    def finish(self) -> None:
+        self._engine.write(self._held)
+        self._held = []
