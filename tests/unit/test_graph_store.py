@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from asterism_proto.errors import Corrupt, InvalidRequest
 from asterism_proto.schema import NodeType, Schema
 from storaged.store import graph, keys
-from storaged.store.memory import MemoryEngine
 from storaged.store.graph import FAMILIES, Block, GraphStore
+from storaged.store.memory import MemoryEngine
 
 SCHEMA = Schema(node_types=(NodeType(name="a"),), parts=2)
 
