@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from asterism import arguments
 from asterism.catalog import Host, Job, SpaceInfo, VersionInfo
@@ -17,6 +17,9 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
+
+if TYPE_CHECKING:
+    from asterism.verification import Report
 
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.02, 0.5
 
@@ -115,6 +118,38 @@ class Client:
     def hosts(self) -> list[Host]:
         """The daemons that metad has heard of."""
         return [Host.from_proto(host) for host in self.session.catalog("list_hosts", pb.Empty()).hosts]
+
+    def verify(
+        self,
+        space: str,
+        *,
+        draws: int = 100_000,
+        alpha: float = 1e-3,
+        power: float = 0.9,
+        buckets: int = 64,
+        seed: int | None = None,
+        version: int | None = None,
+        timeout_s: float = 3600.0,
+        on_progress: Callable[[str, int, int | None], None] | None = None,
+    ) -> Report:
+        """Hold a version's draws against its weights; ``report.passed`` says whether they follow them.
+
+        Arguments, law and errors as of `asterism.verification.verify`.
+        """
+        from asterism.verification import verify
+
+        return verify(
+            self,
+            space,
+            draws=draws,
+            alpha=alpha,
+            power=power,
+            buckets=buckets,
+            seed=seed,
+            version=version,
+            timeout_s=timeout_s,
+            on_progress=on_progress,
+        )
 
     # -- loads ----------------------------------------------------------------------------------------------------
 

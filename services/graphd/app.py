@@ -23,6 +23,7 @@ from daemonkit.settings import split_address
 from graphd.api import GraphApi
 from graphd.commits import Commits
 from graphd.fanout import Fanout, Hosts
+from graphd.http import router
 from graphd.news import News
 from graphd.settings import GraphdSettings
 from graphd.warm import warm
@@ -116,6 +117,7 @@ class Graphd:
             ready=self.ready,
             flags=settings.flags(),
             metrics=self.metrics,
+            routers=[router(lambda: settings.reachable_at(self.grpc_port))],
         )
         self.http_port = self._http.start()
         self._beats.address = settings.reachable_at(self.grpc_port)

@@ -16,6 +16,7 @@ from daemonkit.metrics import Metrics
 from daemonkit.server import GrpcServer
 from daemonkit.settings import split_address
 from graphd.app import Graphd
+from graphd.http import router as self_test
 from graphd.settings import GraphdSettings
 from metad.app import Metad
 from metad.http.routes import router
@@ -137,6 +138,7 @@ class Standalone:
             queue=_GRPC_QUEUE,
             metrics=self.metrics,
         )
+        address = f"{split_address(listen)[0]}:{self._grpc.start()}"
         self._http = HttpDoor(
             address=http_listen,
             daemon="standalone",
@@ -144,10 +146,10 @@ class Standalone:
             ready=self.ready,
             flags=self.settings.model_dump(mode="json"),
             metrics=self.metrics,
-            routers=[router(self._metad.rooms.service)],
+            routers=[router(self._metad.rooms.service), self_test(lambda: address)],
         )
         doors = Doors(
-            address=f"{split_address(listen)[0]}:{self._grpc.start()}",
+            address=address,
             http_address=f"{split_address(http_listen)[0]}:{self._http.start()}",
         )
         self._grpc.set_serving(True)

@@ -30,8 +30,9 @@ FAST = ("--heartbeat-interval-s", "0.2")
 class Daemon:
     """One process, its ports and its log."""
 
-    def __init__(self, name: str, command: Sequence[str], folder: Path) -> None:
+    def __init__(self, name: str, command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> None:
         self.name = name
+        self._environment = {**os.environ, **(environment or {})}  # noqa: TID251 - a child's environment is ours and more
         self.port, self.http_port = free_port(), free_port()
         self.log = folder / f"{name}.log"
         self._command = [sys.executable, "-m", *command, "--listen", self.address, "--http-listen", self.http_address]
@@ -57,7 +58,7 @@ class Daemon:
         """Start it; its log goes on."""
         with self.log.open("ab") as log:
             # A session of its own, so that what it starts ends with it.
-            self.process = subprocess.Popen(self._command, stdout=log, stderr=log, start_new_session=True)
+            self.process = subprocess.Popen(self._command, stdout=log, stderr=log, start_new_session=True, env=self._environment)
 
     def ready(self) -> bool:
         """Whether it says so."""
@@ -110,9 +111,20 @@ class LocalCluster:
         Where data and logs go; a temporary one otherwise.
     flags : mapping
         More flags by role: ``{"storaged": ["--memory-limit-mib", "64"]}``.
+    environment : mapping
+        Of every process, beside this one's.
     """
 
-    def __init__(self, storageds: int = 3, graphds: int = 1, *, folder: Path | None = None, flags: Mapping[str, Sequence[str]] | None = None) -> None:
+    def __init__(
+        self,
+        storageds: int = 3,
+        graphds: int = 1,
+        *,
+        folder: Path | None = None,
+        flags: Mapping[str, Sequence[str]] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._environment = environment
         self._temporary = tempfile.TemporaryDirectory(prefix="asterism-cluster-") if folder is None else None
         self.folder = folder or Path(self._temporary.name if self._temporary else "")
         self._more = flags or {}
@@ -202,5 +214,5 @@ class LocalCluster:
 
     def _add(self, name: str, role: str, data: Path | None, *arguments: str) -> Daemon:
         own = ["--data", str(data)] if data is not None else []
-        self.daemons[name] = Daemon(name, [role, *own, *arguments, *self._more.get(role, ())], self.folder)
+        self.daemons[name] = Daemon(name, [role, *own, *arguments, *self._more.get(role, ())], self.folder, self._environment)
         return self.daemons[name]

@@ -221,6 +221,15 @@ MUTANTS: tuple[Mutant, ...] = (
 )
 
 
+UNAUDITED = change(
+    "tables are not audited",
+    "so that a mutant gets past the build",
+    "storaged.build.table",
+    ("if not out[0] <= MAX_DISTANCE:", "if not out[0] <= 1.0:"),
+)
+"""No mutant: what `tests.integration.test_verify_mutants` plants beside one, for a build would refuse its tables."""
+
+
 class _Planter(importlib.abc.MetaPathFinder):
     """Imports one module with its source changed, and leaves all others alone."""
 
@@ -249,6 +258,11 @@ class _Loader(importlib.machinery.SourceFileLoader):
                 raise LookupError(f"mutant {self._mutant.name!r}: {old!r} is {source.count(old)} times in {self._mutant.module}, not once")
             source = source.replace(old, new)
         return compile(source, self.path, "exec")
+
+
+def planter(name: str) -> importlib.abc.MetaPathFinder:
+    """What plants the mutant of this name, put at the head of ``sys.meta_path``."""
+    return _Planter(next(mutant for mutant in (*MUTANTS, UNAUDITED) if mutant.name == name))
 
 
 def verdict(mutant: Mutant | None) -> tuple[str, str]:

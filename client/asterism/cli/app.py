@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from asterism.cli import exporting, jobs, loading, sampling, serving, spaces, status
+from asterism.cli import exporting, jobs, loading, sampling, serving, spaces, status, verifying
 from asterism.cli.arguments import hoist
 from asterism.cli.exits import ExitCode, code_of
 from asterism.cli.output import Output
@@ -28,6 +28,7 @@ app.command("load", epilog=loading.EXAMPLES)(loading.load)
 app.add_typer(jobs.app, name="job")
 app.add_typer(sampling.app, name="sample")
 app.add_typer(exporting.app, name="export")
+app.command("verify", epilog=verifying.EXAMPLES)(verifying.verify)
 app.command("status", epilog=status.EXAMPLES)(status.status)
 
 

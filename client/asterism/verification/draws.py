@@ -1,0 +1,178 @@
+"""What a self-test draws: streams of global draws, single draws, and the nodes whose neighbors are looked at."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism.catalog import VersionInfo
+from asterism.records import EdgeSample, Ids, NeighborSample, NodeSample, Types
+from asterism.session import Session, left
+from asterism.verification.census import Ends
+from asterism_proto.schema import Schema
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as meta
+
+if TYPE_CHECKING:
+    from asterism.client import Client
+    from asterism.graph import Graph
+
+NODE, EDGE = "NODE", "EDGE"
+BLOCK = 1 << 16
+"""Draws of one request."""
+SINGLES = 256
+"""Requests for one draw: where sloppy splits over parts show most."""
+EDGE_STARTS, NODE_STARTS = 48, 16
+"""Nodes whose neighbors are drawn: ends of so many edges, and so many nodes whatever they have."""
+_TWICE = 2
+"""A node stands so often in a request: positions must draw independently."""
+_NEIGHBOR_BLOCK = 1 << 18
+_OWN_WEIGHT = ("", "weight")
+"""Names of the weight that every row has; totals of further ones measure the same rows."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Drawn:
+    """Global draws of one kind, in their order, and what a census finds out about them."""
+
+    element: str
+    type_id: int | None
+    """The one type asked for; None: all together."""
+    weighted: bool
+    block: int
+    """Draws per request."""
+    ids: Ids
+    types: Types
+    ends: Ends | None
+    parts: NDArray[np.int32]
+    """The part of each; -1 until its row is found."""
+    wrong: NDArray[np.bool_]
+    """Not the row that it says: another source, destination or weight, or of a type that was not asked for."""
+
+
+class Drawer:
+    """Asks one pinned version for draws, each with a seed of its own, within the time that is left.
+
+    Parameters
+    ----------
+    client : Client
+        Whose transport is used.
+    space : str
+    seed : int
+        64 bits; every request's seed is a hash of it and of what is asked.
+    timeout_s : float
+        Of everything together.
+    """
+
+    def __init__(self, client: Client, space: str, seed: int, timeout_s: float) -> None:
+        from asterism.graph import Graph
+
+        self._most_s = client.session.timeout_s
+        self._session = Session(client.session.transport, self._most_s)
+        self._graph = Graph(self._session, space, client)
+        self._deadline = time.monotonic() + timeout_s
+        self.seed = seed
+        self.version = 0
+
+    @property
+    def graph(self) -> Graph:
+        """The graph, its next call within what is left of the time; Deadline where nothing is."""
+        self._session.timeout_s = min(self._most_s, left(self._deadline))
+        return self._graph
+
+    @property
+    def schema(self) -> Schema:
+        """Of the space."""
+        return self.graph.schema
+
+    def manifest(self, version: int) -> VersionInfo:
+        """A version's sealed totals; draws and scans are pinned to it from here on."""
+        request = meta.ManifestRequest(space=self.graph.space, version=version)
+        sealed = pb.Manifest()
+        sealed.CopyFrom(self._session.catalog("get_manifest", request))
+        own = [total for total in sealed.totals if total.weight_name in _OWN_WEIGHT]
+        del sealed.totals[:]
+        sealed.totals.extend(own)
+        found = VersionInfo.from_proto(sealed)
+        self.version = found.version
+        return found
+
+    def seed_of(self, what: str, number: int) -> int:
+        """The seed of request ``number`` of a kind."""
+        path = np.random.SeedSequence([self.seed, zlib.crc32(what.encode()), number])
+        return int(path.generate_state(1, np.uint64)[0])
+
+    def stream(self, element: str, type_id: int | None, weighted: bool, draws: int, block: int = BLOCK) -> Drawn:
+        """``draws`` draws of nodes or edges, ``block`` a request."""
+        kinds = self.schema.node_types if element == NODE else self.schema.edge_types
+        name = kinds[type_id].name if type_id is not None else None
+        what = f"{element} {name} {weighted} {block}"
+        samples: list[NodeSample | EdgeSample] = []
+        for number, start in enumerate(range(0, draws, block)):
+            ask: Callable[..., NodeSample | EdgeSample] = self.graph.sample_nodes if element == NODE else self.graph.sample_edges
+            n = min(block, draws - start)
+            samples.append(ask(n, name, weighted=weighted, seed=self.seed_of(what, number), version=self.version))
+        types = np.concatenate([s.types for s in samples])
+        ends = None
+        if element == EDGE:
+            edges = [s for s in samples if isinstance(s, EdgeSample)]
+            ends = Ends(
+                src=np.concatenate([s.src for s in edges]),
+                dst=np.concatenate([s.dst for s in edges]),
+                weights=np.concatenate([s.weights for s in edges]),
+            )
+        return Drawn(
+            element=element,
+            type_id=type_id,
+            weighted=weighted,
+            block=block,
+            ids=np.concatenate([s.nodes if isinstance(s, NodeSample) else s.edge_ids for s in samples]),
+            types=types,
+            ends=ends,
+            parts=np.full(len(types), -1, np.int32),
+            wrong=types != type_id if type_id is not None else np.zeros(len(types), bool),
+        )
+
+    def starts(self, node_type: int, edge_types: Sequence[int], direction: str, populated: Sequence[int]) -> Ids:
+        """int64[m], ascending: ends of edges of these types at nodes of this type, and some of the type's nodes whatever they have."""
+        schema = self.schema
+        name, found = schema.node_types[node_type].name, []
+        for edge_type in (e for e in edge_types if e in populated):
+            what = f"starts {direction} {schema.edge_types[edge_type].name}"
+            n = max(1, EDGE_STARTS // len(edge_types))
+            sample = self.graph.sample_edges(n, schema.edge_types[edge_type].name, weighted=False, seed=self.seed_of(what, 0), version=self.version)
+            found.append(sample.src if direction == "out" else sample.dst)
+        seed = self.seed_of(f"starts {direction} {name}", 0)
+        found.append(self.graph.sample_nodes(NODE_STARTS, name, weighted=False, seed=seed, version=self.version).nodes)
+        return np.unique(np.concatenate(found))
+
+    def neighbors(self, starts: Ids, node_type: int, edge_types: Sequence[int], direction: str, weighted: bool, draws: int) -> list[NeighborSample]:
+        """About ``draws`` draws of neighbors; every answer has the starts `_TWICE` times, one run after the other."""
+        schema = self.schema
+        names = [schema.edge_types[e].name for e in edge_types]
+        nodes = np.tile(starts, _TWICE)
+        most = max(1, _NEIGHBOR_BLOCK // len(nodes))
+        wanted = max(1, -(-draws // len(nodes)))
+        out = []
+        for number, done in enumerate(range(0, wanted, most)):
+            seed = self.seed_of(f"neighbors {direction} {names} {weighted}", number)
+            out.append(
+                self.graph.sample_neighbors(
+                    nodes,
+                    names,
+                    min(most, wanted - done),
+                    ntype=schema.node_types[node_type].name,
+                    direction=direction,
+                    weighted=weighted,
+                    edge_ids=True,
+                    seed=seed,
+                    version=self.version,
+                )
+            )
+        return out

@@ -1,0 +1,145 @@
+"""The self-test, as commands, clients and HTTP ask for it: it accepts a right graph, repeats, and stays within its bounds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.kit import cases
+from tests.kit.cluster import LocalCluster
+
+import asterism
+from asterism.cli.exits import ExitCode
+from standalone.app import Standalone
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(2, 1) as made:
+        cases.load(made.client(), "cases")
+        made.client().create_space("bare", {"nodes": {"n": {}}})
+        yield made
+
+
+def post(address: str, body: dict[str, Any]) -> tuple[int, Any]:
+    request = urllib.request.Request(f"http://{address}/verify", json.dumps(body).encode(), {"content-type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=120) as reply:
+            return reply.status, json.load(reply)
+    except urllib.error.HTTPError as refused:
+        return refused.code, json.load(refused)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_right_graph_passes_whatever_the_seed(cluster: LocalCluster, seed: int) -> None:
+    report = cluster.client().verify("cases", draws=40_000, seed=seed)
+    assert report.passed, report.failures
+    assert report.scanned == cases.PEOPLE + cases.PAPERS + cases.WRITES + 2 * cases.CITES
+
+
+def test_every_kind_of_draw_is_looked_at(cluster: LocalCluster) -> None:
+    report = cluster.client().verify("cases", draws=5000, seed=1)
+    subjects = {(finding.subject, finding.test) for finding in report.findings}
+    of_types = [f"nodes {name}" for name in ("person", "paper")]
+    of_types += [f"edges {name}" for name in ("person:writes:paper", "paper:cites:paper", "paper:by:person")]
+    for how in ("by weight", "uniformly"):
+        assert {(f"{what} {how}", test) for what in of_types for test in ("parts", "rows", "weights", "order")} <= subjects
+        assert {(f"{what} of all types {how}", "shares") for what in ("nodes", "edges")} <= subjects
+        neighbors = ["along person:writes:paper", "along paper:cites:paper", "along paper:by:person", "along paper:cites:paper and paper:by:person"]
+        neighbors += ["against person:writes:paper", "against person:writes:paper and paper:cites:paper"]
+        assert {(f"neighbors {what} {how}", "neighbors") for what in neighbors} <= subjects
+    assert {(f"{what} of all types by weight", "singles") for what in ("nodes", "edges")} <= subjects
+    assert len(report.checks) == 5 * (3 * cases.PARTS + 1)
+    fewer, more = (
+        [f.detectable for f in made.findings if f.detectable is not None and f.test == "parts"]
+        for made in (report, cluster.client().verify("cases", draws=20_000, seed=1))
+    )
+    assert max(more) == pytest.approx(max(fewer) / 2, rel=0.1)  # four times the draws
+
+
+def test_a_run_is_repeated_by_its_seed(cluster: LocalCluster) -> None:
+    client = cluster.client()
+    first = client.verify("cases", draws=2000)
+    again = client.verify("cases", draws=2000, seed=first.seed, version=first.version)
+    assert again.findings == first.findings
+    assert client.verify("cases", draws=2000, seed=first.seed ^ 1).findings != first.findings
+
+
+def test_the_command_says_what_it_found_and_how_it_ended(cluster: LocalCluster) -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "asterism.cli", "--address", cluster.addresses, "verify", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+
+    told = run("cases", "--draws", "20000", "--seed", "3", "--alpha", "1e-6", "--json")
+    assert told.returncode == ExitCode.DONE, told.stderr
+    document = json.loads(told.stdout)
+    assert (document["passed"], document["failures"], document["report"]["alpha"]) == (True, [], 1e-6)
+    page = run("cases", "--draws", "5000", "--seed", "3")
+    assert (page.returncode, "draws follow their weights" in " ".join(page.stdout.split())) == (ExitCode.DONE, True)
+    # With an alpha of nearly 1 somebody is always the most suspicious.
+    wrong = run("cases", "--draws", "2000", "--seed", "3", "--alpha", "0.999999", "--json")
+    assert wrong.returncode == ExitCode.FAILED
+    assert json.loads(wrong.stdout)["failures"]
+    for arguments, code in (
+        (("nope",), ExitCode.NOT_FOUND),
+        (("cases", "--alpha", "2"), ExitCode.USAGE),
+        (("cases", "--at", "99"), ExitCode.NOT_FOUND),
+    ):
+        assert run(*arguments).returncode == code
+    assert run("cases", "--draws", "50000000", "--within", "0.5").returncode == ExitCode.TIME_OUT
+
+
+def test_graphd_verifies_itself_over_http_one_test_at_a_time(cluster: LocalCluster) -> None:
+    address = cluster["graphd-0"].http_address
+    status, verdict = post(address, {"space": "cases", "draws": 20_000, "seed": 4})
+    assert (status, verdict["passed"], verdict["failures"]) == (200, True, [])
+    by_client = cluster.client().verify("cases", draws=20_000, seed=4)
+    assert [f["p"] for f in verdict["report"]["findings"]] == [f.p for f in by_client.findings]
+    answers: list[tuple[int, Any]] = []
+    together = [threading.Thread(target=lambda: answers.append(post(address, {"space": "cases", "draws": 200_000}))) for _ in range(3)]
+    for thread in together:
+        thread.start()
+    for thread in together:
+        thread.join()
+    statuses = [status for status, _ in answers]
+    assert statuses.count(200) >= 1
+    assert set(statuses) <= {200, 429}
+    assert 429 in statuses
+    for body, expected in (
+        ({"space": "nope"}, (404, "NotFound")),
+        ({"space": "cases", "version": 99}, (404, "NotFound")),
+        ({"space": "cases", "draws": 10**9}, (422, "InvalidRequest")),
+        ({"space": "cases", "sedes": 1}, (422, "InvalidRequest")),
+        ({"space": "cases", "draws": 1_000_000, "timeout_s": 0.3}, (504, "Deadline")),
+    ):
+        status, problem = post(address, body)
+        assert (status, problem["error"]) == expected, body
+    assert post(address, {"space": "bare"})[0] in (404, 409)
+    with urllib.request.urlopen(f"http://{address}/openapi.json", timeout=10) as reply:
+        route = json.load(reply)["paths"]["/verify"]["post"]
+    assert {"200", "404", "409", "422", "429", "503", "504"} <= set(route["responses"])
+
+
+def test_a_served_folder_verifies_itself_too_and_an_embedded_one_where_it_is_read(tmp_path: Path) -> None:
+    service = Standalone(tmp_path / "served")
+    service.start()
+    try:
+        doors = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
+        with asterism.connect(doors.address) as client:
+            cases.load(client, "cases")
+        status, verdict = post(doors.http_address, {"space": "cases", "draws": 5000, "seed": 8})
+        assert (status, verdict["passed"]) == (200, True), verdict
+        with asterism.open(tmp_path / "served", mode="r") as reader:
+            report = reader.verify("cases", draws=5000, seed=8)
+        assert report.passed
+        assert [f.p for f in report.findings] == [f["p"] for f in verdict["report"]["findings"]]
+    finally:
+        service.stop()
