@@ -2,6 +2,10 @@
 
 The liveness beat says every second what is held and running. The poll parks at metad until the catalog changes and
 brings back the whole desired state, so that a task starts, and a version is served, as soon as metad knows of it.
+
+A third thread looks at the lease: once it has run out by this host's own clock, metad may count the daemon as gone, and
+what it ordered before may be somebody else's by now. So it is all held until a beat was answered again and the desired
+state of that answer is taken over.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from asterism_proto.errors import AsterismError, Stale
+from asterism_proto.errors import AsterismError, Conflict, Stale
 from asterism_proto.methods import BEATS
 from asterism_proto.v1 import metad_pb2 as pb
 from daemonkit.calls import Transport
@@ -26,6 +30,8 @@ BEAT_TIMEOUT_S = 5.0
 POLL_SLACK_S = 5.0
 """What a poll's deadline grants beyond the time that it may park."""
 MAX_BACKOFF_S = 2.0
+LEASE_LOOK_S = 0.5
+"""How often the lease is looked at while there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +62,10 @@ class Beats:
         Gives what the next beat says; called from one thread.
     interval_s, poll_wait_s : float
         Seconds between beats, and that a poll may park.
+    cluster : callable
+        Gives the id of the cluster whose data this daemon keeps; empty for none. A metad of another one refuses it.
+    on_lease : callable
+        Told True where orders may be carried out from now on, False where the lease is over; at first there is none.
     """
 
     def __init__(
@@ -70,17 +80,26 @@ class Beats:
         report: Callable[[], Report],
         interval_s: float,
         poll_wait_s: float,
+        cluster: Callable[[], str] = lambda: "",
+        on_lease: Callable[[bool], None] = lambda _: None,
     ) -> None:
         self._metad, self._role, self._identity = metad, role, identity
         self.address, self.http_address = address, http_address
         self._on_poll, self._report = on_poll, report
         self._interval_s, self._poll_wait_s = interval_s, poll_wait_s
+        self._cluster, self._on_lease = cluster, on_lease
+        self.fault: AsterismError | None = None
+        """Why metad refuses this daemon; None while it does not."""
         self._stopping = threading.Event()
         self._due = threading.Event()
         self._registered = threading.Event()
+        self._leasing = threading.Lock()
         self._lease_end = 0.0
-        self._revision = 0
-        self._threads = [threading.Thread(target=run, name=name, daemon=True) for name, run in (("beat", self._beat), ("poll", self._poll))]
+        self._leased = False
+        self._revision = self._told = 0
+        """Of the desired state: taken over, and said by the last beat's answer."""
+        runs = (("beat", self._beat), ("poll", self._poll), ("lease", self._watch))
+        self._threads = [threading.Thread(target=run, name=name, daemon=True) for name, run in runs]
 
     def start(self) -> None:
         """Begin to beat and poll."""
@@ -103,6 +122,11 @@ class Beats:
         """Seconds until metad may count this daemon as gone, by this host's own monotonic clock."""
         return self._lease_end - time.monotonic()
 
+    def leased(self) -> bool:
+        """Whether orders may be carried out and reported; looks at the clock, for this thread may have slept longer than it knows."""
+        self._look()
+        return self._leased
+
     def heard(self) -> bool:
         """Whether a desired state was taken over at least once."""
         return self._revision > 0
@@ -111,6 +135,7 @@ class Beats:
         failures = 0
         while not self._stopping.is_set():
             self._due.clear()
+            self._look()
             sent = time.monotonic()
             try:
                 said = self._report()
@@ -127,20 +152,26 @@ class Beats:
                             tasks=said.tasks,
                             held=said.held,
                             free_bytes=said.free_bytes,
+                            cluster=self._cluster(),
                         ),
                         BEAT_TIMEOUT_S,
                     ),
                 )
                 # Counted from before the beat was sent: metad counts from when it came, so ours ends first.
-                self._lease_end = sent + reply.lease_s
+                self._look(lease_end=sent + reply.lease_s, told=reply.revision)
                 self._registered.set()
+                self.fault = None
                 failures = 0
             except Stale as error:
                 logger.error("daemon_fenced", extra={"cause": error.message})
+                self.fault = error
                 self._stopping.set()
+                self._look(lease_end=0.0)
                 return
             except AsterismError as error:
                 failures += 1
+                if isinstance(error, Conflict):
+                    self.fault = error
                 self._log_failure("beat_failed", failures, error)
             except Exception:
                 failures += 1
@@ -157,6 +188,7 @@ class Beats:
                 incarnation=self._identity.incarnation,
                 known_revision=self._revision,
                 wait_s=self._poll_wait_s,
+                cluster=self._cluster(),
             )
             try:
                 reply = cast(pb.PollReply, self._metad.call(BEATS["poll"], request, self._poll_wait_s + POLL_SLACK_S))
@@ -165,6 +197,7 @@ class Beats:
                 if reply.revision != self._revision:
                     self._on_poll(reply)
                     self._revision = reply.revision
+                    self._look()
                 failures = 0
             except AsterismError as error:
                 failures += 1
@@ -174,6 +207,34 @@ class Beats:
                 logger.exception("poll_crashed")
             if failures:
                 self._stopping.wait(_backoff_s(failures))
+
+    def _watch(self) -> None:
+        while not self._stopping.is_set():
+            self._look()
+            left = self.lease_left()
+            self._stopping.wait(left if left > 0 else LEASE_LOOK_S)
+
+    def _look(self, *, lease_end: float | None = None, told: int | None = None) -> None:
+        """Let the lease be what the clock makes of it, then what an answer made of it."""
+        with self._leasing:
+            self._settle()
+            if lease_end is not None:
+                self._lease_end = lease_end
+            if told is not None:
+                self._told = told
+            self._settle()
+
+    def _settle(self) -> None:
+        over = self.lease_left() <= 0
+        if self._leased and over:
+            self._leased = False
+            logger.warning("lease_ended")
+            self._on_lease(False)
+        # A state older than metad's last answer may name orders that are withdrawn by now.
+        elif not self._leased and not over and self._revision == self._told > 0:
+            self._leased = True
+            logger.info("lease_held")
+            self._on_lease(True)
 
     def _log_failure(self, event: str, failures: int, error: AsterismError) -> None:
         if not self._stopping.is_set() and failures in (1, 10, 100):

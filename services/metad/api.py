@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from asterism_proto.errors import InvalidRequest
+from asterism_proto.errors import Conflict, InvalidRequest
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
@@ -134,7 +134,8 @@ class CatalogApi:
 class BeatsApi:
     """`asterism.v1.Beats`."""
 
-    def __init__(self, *, service: Service, board: Board, cluster: Cluster, attendance: Attendance, polls: Polls, lease_s: float) -> None:
+    def __init__(self, *, name: str, service: Service, board: Board, cluster: Cluster, attendance: Attendance, polls: Polls, lease_s: float) -> None:
+        self._name = name
         self._service = service
         self._board = board
         self._cluster = cluster
@@ -144,6 +145,7 @@ class BeatsApi:
 
     def beat(self, request: mpb.BeatRequest, call: Call) -> mpb.BeatReply:
         """A daemon's word, taken."""
+        self._check_cluster(request.uuid, request.cluster)
         word = wire.word_of(request)
         revision = self._attendance.beat(word, [wire_jobs.report_of(report) for report in request.tasks])
         return mpb.BeatReply(revision=revision, lease_s=self._lease_s)
@@ -154,6 +156,7 @@ class BeatsApi:
         uuid = HostId(request.uuid)
         if not uuid:
             raise InvalidRequest("a poll without a uuid: every daemon has one, kept in its folder")
+        self._check_cluster(uuid, request.cluster)
         self._cluster.check(uuid, role, request.incarnation)
         until = min(time.monotonic() + min(max(request.wait_s, 0.0), _LONGEST_WAIT_S), call.deadline - _REPLY_S)
         if request.known_revision:
@@ -163,4 +166,10 @@ class BeatsApi:
 
     def find_dead_loads(self, request: mpb.LoadsHeld, call: Call) -> mpb.DeadLoads:
         """The loads of which a storaged may remove what it holds."""
+        self._check_cluster(request.uuid, request.cluster)
         return mpb.DeadLoads(loads=self._service.dead_loads(request.space_id, request.loads))
+
+    def _check_cluster(self, uuid: str, theirs: str) -> None:
+        """Refuse a daemon with another cluster's data: it would be dealt parts here, and lose what it holds."""
+        if theirs and theirs != self._name:
+            raise Conflict(f"host {uuid} belongs to the cluster {theirs}, this metad's catalog to {self._name}")

@@ -92,6 +92,7 @@ class Metad:
         """What it is and holds, for ``/status``."""
         return {
             "uuid": self._identity.uuid,
+            "cluster": self.rooms.catalog.cluster,
             "incarnation": self._identity.incarnation,
             "revision": self.rooms.board.revision,
             "spaces": len(self.rooms.service.spaces()),

@@ -22,16 +22,13 @@ class Polls:
 
     Parameters
     ----------
-    uuid : str
-        Names the cluster that they belong to.
     board, catalog, cluster, driver
         What is told.
     kept_jobs : callable
         The jobs whose leftovers stay.
     """
 
-    def __init__(self, *, uuid: str, board: Board, catalog: Catalog, cluster: Cluster, driver: Driver, kept_jobs: Callable[[], list[Job]]) -> None:
-        self._uuid = uuid
+    def __init__(self, *, board: Board, catalog: Catalog, cluster: Cluster, driver: Driver, kept_jobs: Callable[[], list[Job]]) -> None:
         self._board = board
         self._catalog = catalog
         self._cluster = cluster
@@ -44,7 +41,7 @@ class Polls:
         """The desired state of one daemon, at one revision."""
         with self._board.lock:
             self._tidy()
-            reply = mpb.PollReply(revision=self._board.revision, cluster=self._uuid)
+            reply = mpb.PollReply(revision=self._board.revision, cluster=self._catalog.cluster)
             if role is Role.STORAGED:
                 self._for_storaged(reply, uuid)
             else:

@@ -28,7 +28,7 @@ class Rooms:
         self.store = store
         # Above every revision of an earlier process on this store, so that a poll never waits for a past that was longer than ours.
         self.board = Board(incarnation << 32)
-        self.catalog = Catalog(store, pin_rules=settings.pin_rules(), now_ms=clock())
+        self.catalog = Catalog(store, folder_uuid=uuid, pin_rules=settings.pin_rules(), now_ms=clock())
         hosts = [codec.host_from(value) for _, value in store.range(keys.HOSTS)]
         self.cluster = Cluster(hosts, lease_ms=int(settings.lease_s * 1000), patience_ms=int(settings.retire_after_s * 1000), now_ms=clock())
         self.driver = Driver(store=store, board=self.board, catalog=self.catalog, hosts=hosts, rules=settings.rules(), clock=clock)
@@ -51,11 +51,19 @@ class Rooms:
         )
         self._clock = clock
         self._keep_builds_ms = int(settings.keep_builds_s * 1000)
-        polls = Polls(uuid=uuid, board=self.board, catalog=self.catalog, cluster=self.cluster, driver=self.driver, kept_jobs=self._kept_jobs)
+        polls = Polls(board=self.board, catalog=self.catalog, cluster=self.cluster, driver=self.driver, kept_jobs=self._kept_jobs)
         self.catalog_handlers: dict[str, Handler] = handlers_of(CATALOG, CatalogApi(self.service))
         self.beats_handlers: dict[str, Handler] = handlers_of(
             BEATS,
-            BeatsApi(service=self.service, board=self.board, cluster=self.cluster, attendance=self.attendance, polls=polls, lease_s=settings.lease_s),
+            BeatsApi(
+                name=self.catalog.cluster,
+                service=self.service,
+                board=self.board,
+                cluster=self.cluster,
+                attendance=self.attendance,
+                polls=polls,
+                lease_s=settings.lease_s,
+            ),
         )
 
     def _kept_jobs(self) -> list[Job]:

@@ -9,6 +9,7 @@ import threading
 import time
 from typing import Any
 
+from asterism_proto.errors import Conflict
 from asterism_proto.methods import STORE
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
@@ -59,6 +60,7 @@ class Storaged:
         self._folders = Folders(settings.data)
         self._was_clean = self._folders.clean.exists()
         self._folders.clean.unlink(missing_ok=True)
+        self._cluster = Cluster(self._folders.cluster)
         self._holdings = Holdings(self._folders, verify=settings.verify_images or not self._was_clean)
         self._work = work.Work(
             folders=self._folders,
@@ -81,8 +83,9 @@ class Storaged:
             report=self._report,
             interval_s=settings.heartbeat_interval_s,
             poll_wait_s=settings.poll_wait_s,
+            cluster=lambda: self._cluster.known,
+            on_lease=self._work.allow,
         )
-        self._cluster = Cluster(self._folders.cluster)
         self._compiled = threading.Event()
         self._compile_fault = ""
         self._stopping = threading.Event()
@@ -102,7 +105,10 @@ class Storaged:
 
     def ready(self) -> list[str]:
         """What is missing before it can answer; empty when it can."""
-        missing = [self._cluster.fault] if self._cluster.fault else [] if self._beats.heard() else ["metad has not answered yet"]
+        refusal, fault = self._beats.fault, self._cluster.fault
+        if refusal is not None and not fault:
+            fault = self._cluster.other(f"metad refuses it ({refusal.message})") if isinstance(refusal, Conflict) else refusal.message
+        missing = [fault] if fault else [] if self._beats.heard() else ["metad has not answered yet"]
         if not self._compiled.is_set():
             missing.append(self._compile_fault or "kernels are being compiled")
         return missing + self._holdings.missing()
@@ -154,6 +160,7 @@ class Storaged:
                 {"task": p.task_id, "attempt": p.attempt, "state": p.state, "phase": p.phase, "rows_done": p.rows_done, "rows_total": p.rows_total}
                 for p in self._work.progress()
             ],
+            "leased": self._beats.leased(),
             "lease_left_s": round(self._beats.lease_left(), 3),
         }
 
@@ -185,7 +192,8 @@ class Storaged:
 
     def _report(self) -> Report:
         return Report(
-            tasks=[_task_report(progress) for progress in self._work.progress()],
+            # What was ordered under a lease that is over is reported only once metad has said that it still stands.
+            tasks=[_task_report(progress) for progress in self._work.progress()] if self._beats.leased() else [],
             held=[meta.HeldVersion(space_id=space_id, version=version) for space_id, version in self._holdings.versions()],
             free_bytes=shutil.disk_usage(self._settings.data).free,
         )

@@ -7,6 +7,8 @@ from pathlib import Path
 from asterism_proto.errors import Conflict
 from daemonkit.identity import write_durably
 
+_UNREADABLE = "(unreadable)"
+
 
 class Cluster:
     """The cluster of a data folder: the first that is heard of, for its life.
@@ -19,20 +21,23 @@ class Cluster:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._known = file.read_text(errors="replace").strip() if file.exists() else None
+        self.known = (file.read_text(errors="replace").strip() or _UNREADABLE) if file.exists() else ""
+        """Its id; empty before any was heard of."""
         self.fault = ""
         """Why metad's last word was not taken over; empty where it was."""
 
     def check(self, said: str) -> None:
         """Take a word of the cluster ``said``, or refuse it with Conflict where the folder belongs to another one."""
-        if self._known is None and said:
+        if not self.known and said:
             write_durably(self._file, said.encode())
-            self._known = said
-        if (self._known or "") != said:
-            self.fault = (
-                f"the folder {self._file.parent} belongs to the cluster {self._known}, the metad that answers to {said or 'none'}: nothing is taken "
-                f"over from it. Give metad its own folder back, or say where this storaged's metad is; to join the other cluster, start with an "
-                f"empty folder"
-            )
+            self.known = said
+        self.fault = "" if self.known == said else self.other(f"the metad that answers belongs to the cluster {said or 'none'}")
+        if self.fault:
             raise Conflict(self.fault)
-        self.fault = ""
+
+    def other(self, why: str) -> str:
+        """What is to be said of a metad that this folder does not belong to."""
+        return (
+            f"the folder {self._file.parent} belongs to the cluster {self.known or 'none'}, but {why}: nothing is taken over from it. Give metad its "
+            f"own folder back, or say where this storaged's metad is; to join the other cluster, start with an empty folder"
+        )

@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 QUEUED, RUNNING, FINISHED, FAILED, STOPPED = "queued", "running", "finished", "failed", "stopped"
 _STDERR_TAIL = 2000
+_LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +89,21 @@ class _Build:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(self._child.pid, signal.SIGKILL)
 
+    def hold(self) -> None:
+        """Stop the child where it is, or let it go on: as `Work.allowed` says."""
+        with self._lock:
+            if self._child is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._child.pid, signal.SIGCONT if self._work.allowed.is_set() else signal.SIGSTOP)
+
     def _run(self) -> None:
         try:
             if self.order.kind != "build":
                 self._tell(FAILED, cause=f"this storaged knows no jobs of kind {self.order.kind!r}", permanent=True)
                 return
             with self._work.slots:
+                while not self._cancelled and not self._work.allowed.wait(_LOOK_S):
+                    pass
                 if self._cancelled:
                     self._tell(STOPPED)
                 else:
@@ -137,10 +147,9 @@ class _Build:
         with self._lock:
             if self._cancelled:
                 raise AsterismError("stopped before it began")
-            # Its standard input ends when this process does, however it ends: the child's sign to go too.
             self._child = subprocess.Popen(
-                [sys.executable, "-m", "storaged.build", str(path.absolute())],
-                stdin=subprocess.PIPE,
+                [sys.executable, "-m", "storaged.build", str(path.absolute()), str(os.getpid())],
+                stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 # Few malloc arenas: RocksDB's threads would keep one each, outside the build's limit.
@@ -148,7 +157,15 @@ class _Build:
                 text=True,
                 start_new_session=True,
             )
+        self.hold()
         return self._child
+
+    def _reaped(self, child: subprocess.Popen[str]) -> int:
+        """Its exit status, once it has ended. From then on its number may be another process's, which gets no signal of ours."""
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        with self._lock:
+            self._child = None
+            return child.wait()
 
     def _watch(self, child: subprocess.Popen[str], stderr: IO[str]) -> None:
         last: dict[str, Any] = {}
@@ -160,10 +177,7 @@ class _Build:
                 continue
             if "phase" in last:
                 self._tell(RUNNING, phase=str(last["phase"]), rows_done=int(last["rows_done"]), rows_total=int(last["rows_total"]))
-        code = child.wait()
-        assert child.stdin is not None
-        with contextlib.suppress(OSError):
-            child.stdin.close()
+        code = self._reaped(child)
         child.stdout.close()
         stderr.seek(0, os.SEEK_END)
         stderr.seek(max(0, stderr.tell() - _STDERR_TAIL))
@@ -202,6 +216,8 @@ class Work:
     ) -> None:
         self.folders, self.store, self.memory_limit_mib, self.changed = folders, store, memory_limit_mib, changed
         self.slots = threading.BoundedSemaphore(concurrent)
+        self.allowed = threading.Event()
+        """Set while metad's orders hold: without a lease they may be somebody else's by now."""
         self._lock = threading.Lock()
         self._builds: dict[tuple[int, int], _Build] = {}
         self._leaving: list[_Build] = []
@@ -232,6 +248,17 @@ class Work:
                 build = self._builds[key] = _Build(order, self)
                 logger.info("build_ordered", extra={"job": order.job_id, "attempt": order.attempt, "parts": len(order.parts)})
                 threading.Thread(target=_begin_after, args=(build, leaving.get(order.job_id)), daemon=True).start()
+
+    def allow(self, leased: bool) -> None:
+        """Let builds go on where the lease holds; else stop them where they are: after a short silence nothing is lost."""
+        with self._lock:
+            builds = [*self._builds.values(), *self._leaving]
+            if leased:
+                self.allowed.set()
+            else:
+                self.allowed.clear()
+        for build in builds:
+            build.hold()
 
     def progress(self) -> list[Progress]:
         """Every order's progress; one that was withdrawn is still running until its child is reaped."""

@@ -82,12 +82,12 @@ def test_a_metad_that_lost_its_folder_is_not_obeyed_by_a_storaged_that_runs_or_s
     wait_for(lambda: not storaged.ready())
     LocalTransport(own.handlers).call(CATALOG["create_space"], mpb.CreateSpaceRequest(name="graph", schema=SCHEMA.to_proto()), 5)
     wait_for(lambda: (house.space / "graph").is_dir())
-    ours = own.status()["uuid"]
+    ours = own.status()["cluster"]
     assert (house.folder / "s" / "cluster").read_text() == ours
 
     # An empty catalog wants nothing: whatever a storaged has would go.
     empty = house.metad("empty")
-    theirs = empty.status()["uuid"]
+    theirs = empty.status()["cluster"]
     house.connect(empty)
     for _ in range(2):
         said = house.refused(storaged)
@@ -116,7 +116,7 @@ def test_the_first_cluster_is_kept_over_starts_and_the_others_are_refused(tmp_pa
     first.check("one")
     for cluster in (first, Cluster(file)):
         for other in ("two", ""):
-            with pytest.raises(Conflict, match=f"belongs to the cluster one, the metad that answers to {other or 'none'}:"):
+            with pytest.raises(Conflict, match=f"belongs to the cluster one, but the metad that answers belongs to the cluster {other or 'none'}:"):
                 cluster.check(other)
             assert cluster.fault
         cluster.check("one")

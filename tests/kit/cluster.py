@@ -19,6 +19,8 @@ from typing import Any, Self
 
 import asterism
 from tests.kit.compose import free_port
+from tests.kit.faults import Faults
+from tests.kit.proxy import Line
 
 READY_S = 120.0
 STOP_S = 20.0
@@ -32,7 +34,8 @@ class Daemon:
 
     def __init__(self, name: str, command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> None:
         self.name = name
-        self._environment = {**os.environ, **(environment or {})}  # noqa: TID251 - a child's environment is ours and more
+        self.environment = {**os.environ, **(environment or {})}  # noqa: TID251 - a child's environment is ours and more
+        """What its process is started with."""
         self.port, self.http_port = free_port(), free_port()
         self.log = folder / f"{name}.log"
         self._command = [sys.executable, "-m", *command, "--listen", self.address, "--http-listen", self.http_address]
@@ -58,7 +61,7 @@ class Daemon:
         """Start it; its log goes on."""
         with self.log.open("ab") as log:
             # A session of its own, so that what it starts ends with it.
-            self.process = subprocess.Popen(self._command, stdout=log, stderr=log, start_new_session=True, env=self._environment)
+            self.process = subprocess.Popen(self._command, stdout=log, stderr=log, start_new_session=True, env=self.environment)
 
     def ready(self) -> bool:
         """Whether it says so."""
@@ -113,6 +116,12 @@ class LocalCluster:
         More flags by role: ``{"storaged": ["--memory-limit-mib", "64"]}``.
     environment : mapping
         Of every process, beside this one's.
+    lines : bool
+        Let each storaged speak to metad over a line of its own that a test can cut: ``lines["storaged-0"]``.
+    faults : bool
+        Let a test say what goes wrong inside a daemon: ``faults["storaged-0"].set(...)``.
+    data : mapping
+        Folders of daemons that are not to lie under ``folder``, by name.
     """
 
     def __init__(
@@ -123,6 +132,9 @@ class LocalCluster:
         folder: Path | None = None,
         flags: Mapping[str, Sequence[str]] | None = None,
         environment: Mapping[str, str] | None = None,
+        lines: bool = False,
+        faults: bool = False,
+        data: Mapping[str, Path] | None = None,
     ) -> None:
         self._environment = environment
         self._temporary = tempfile.TemporaryDirectory(prefix="asterism-cluster-") if folder is None else None
@@ -130,11 +142,22 @@ class LocalCluster:
         self._more = flags or {}
         self._clients: list[asterism.Client] = []
         self.daemons: dict[str, Daemon] = {}
+        self._folders: dict[str, Path] = {}
         metad = self._add("metad", "metad", self.folder / "metad")
+        self.lines: dict[str, Line] = {}
+        self.faults: dict[str, Faults] = {}
         for i in range(storageds):
-            self._add(f"storaged-{i}", "storaged", self.folder / f"storaged-{i}", "--metad", metad.address, *FAST)
+            name = f"storaged-{i}"
+            address = metad.address
+            if lines:
+                self.lines[name] = Line(metad.address)
+                address = self.lines[name].address
+            self._add(name, "storaged", (data or {}).get(name, self.folder / name), "--metad", address, *FAST)
         for i in range(graphds):
             self._add(f"graphd-{i}", "graphd", None, "--metad", metad.address, *FAST)
+        for name, daemon in self.daemons.items() if faults else ():
+            self.faults[name] = Faults(self.folder / f"{name}.faults.json")
+            daemon.environment = self.faults[name].added_to(daemon.environment)
 
     def __enter__(self) -> Self:
         try:
@@ -175,6 +198,10 @@ class LocalCluster:
         self.daemons[name].start()
         self.wait_ready()
 
+    def folder_of(self, name: str) -> Path:
+        """The data folder of a daemon."""
+        return self._folders[name]
+
     def wait_ready(self, timeout_s: float = READY_S) -> None:
         """Wait until every daemon that runs says that it is ready, and metad has heard all storageds."""
         until = time.monotonic() + timeout_s
@@ -199,6 +226,15 @@ class LocalCluster:
         with urllib.request.urlopen(f"http://{self.daemons[name].http_address}{path}", timeout=10) as reply:
             return json.load(reply)
 
+    def missing(self, name: str) -> str:
+        """What a daemon says that it is missing before it can answer; empty when it can."""
+        try:
+            with urllib.request.urlopen(f"http://{self.daemons[name].http_address}/readyz", timeout=10):
+                return ""
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.read().decode()
+
     def logs(self) -> str:
         """The end of every log."""
         return "\n".join(daemon.tail() for daemon in self.daemons.values())
@@ -209,10 +245,14 @@ class LocalCluster:
             client.close()
         for daemon in reversed(self.daemons.values()):
             daemon.stop()
+        for line in self.lines.values():
+            line.close()
         if self._temporary is not None:
             self._temporary.cleanup()
 
     def _add(self, name: str, role: str, data: Path | None, *arguments: str) -> Daemon:
         own = ["--data", str(data)] if data is not None else []
+        if data is not None:
+            self._folders[name] = data
         self.daemons[name] = Daemon(name, [role, *own, *arguments, *self._more.get(role, ())], self.folder, self._environment)
         return self.daemons[name]

@@ -48,9 +48,9 @@ class Desk:
         request = mpb.BeatRequest(role=cast(mpb.Role, role), uuid=uuid, incarnation=incarnation, address=f"{uuid}:9779", tasks=tasks, **more)
         return cast(mpb.BeatReply, self._transport.call(BEATS["beat"], request, 10.0))
 
-    def poll(self, uuid: str, *, known: int = 0, wait_s: float = 0.0, incarnation: int = 1, role: int = mpb.STORAGED) -> mpb.PollReply:
+    def poll(self, uuid: str, *, known: int = 0, wait_s: float = 0.0, incarnation: int = 1, role: int = mpb.STORAGED, **more: Any) -> mpb.PollReply:
         """The desired state of a daemon."""
-        request = mpb.PollRequest(role=cast(mpb.Role, role), uuid=uuid, incarnation=incarnation, known_revision=known, wait_s=wait_s)
+        request = mpb.PollRequest(role=cast(mpb.Role, role), uuid=uuid, incarnation=incarnation, known_revision=known, wait_s=wait_s, **more)
         return cast(mpb.PollReply, self._transport.call(BEATS["poll"], request, 10.0))
 
     def create(self, name: str = "graph", schema: Schema = SCHEMA, *, if_not_exists: bool = False) -> pb.Space:

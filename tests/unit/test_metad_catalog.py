@@ -233,4 +233,4 @@ def test_a_catalog_of_another_format_is_not_read() -> None:
     store = MemoryStore()
     store.write({b"1/format": b"2"})
     with pytest.raises(AsterismError, match="format"):
-        Catalog(store)
+        Catalog(store, folder_uuid="m1")

@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.kit.metad import Desk, edges, finished
 
-from asterism_proto.errors import Unavailable
+from asterism_proto.errors import Conflict, Unavailable
 from asterism_proto.methods import BEATS
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from daemonkit.calls import Call
 from metad.board import Board
+from metad.store import keys
 
 
 @pytest.fixture
@@ -95,11 +96,33 @@ def test_a_published_version_comes_with_all_its_totals_to_both_roles(desk: Desk)
 
 
 def test_every_reply_names_its_cluster() -> None:
-    for uuid in ("m1", "m2"):
-        desk = Desk(uuid=uuid)
+    clusters = set()
+    for _ in range(2):
+        # The same folder's identity, but a catalog that is empty: another cluster.
+        desk = Desk(uuid="m1")
         desk.beat("s1")
         desk.beat("g1", role=mpb.GRAPHD)
-        assert desk.poll("s1").cluster == desk.poll("g1", role=mpb.GRAPHD).cluster == uuid
+        assert desk.poll("s1").cluster == desk.poll("g1", role=mpb.GRAPHD).cluster
+        clusters.add(desk.poll("s1").cluster)
+        assert Desk(desk.store, uuid="m2").poll("s1").cluster in clusters
+    assert len(clusters) == 2
+    assert "" not in clusters
+
+
+def test_a_catalog_without_a_name_keeps_the_one_of_its_folder() -> None:
+    desk = Desk(uuid="m1")
+    desk.store.write({keys.CLUSTER: None})
+    assert Desk(desk.store, uuid="m1").poll("s1").cluster == "m1"
+    assert Desk(desk.store, uuid="m2").poll("s1").cluster == "m1"
+
+
+def test_a_daemon_with_another_clusters_data_is_refused_and_not_counted_in(desk: Desk) -> None:
+    for call in (lambda: desk.beat("s3", cluster="other"), lambda: desk.poll("s3", cluster="other")):
+        with pytest.raises(Conflict, match="host s3 belongs to the cluster other"):
+            call()
+    assert {host.uuid for host in desk.ask("list_hosts", pb.Empty()).hosts} == {"s1", "s2"}
+    desk.beat("s3", cluster=desk.poll("s1").cluster)
+    assert {host.uuid for host in desk.ask("list_hosts", pb.Empty()).hosts} == {"s1", "s2", "s3"}
 
 
 def test_what_a_caller_does_to_a_reply_changes_nothing_for_others(desk: Desk) -> None:

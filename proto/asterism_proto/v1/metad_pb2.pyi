@@ -346,7 +346,7 @@ class HeldVersion(_message.Message):
     def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ...) -> None: ...
 
 class BeatRequest(_message.Message):
-    __slots__ = ("role", "uuid", "incarnation", "address", "http_address", "tasks", "held", "free_bytes", "dropped_loads")
+    __slots__ = ("role", "uuid", "incarnation", "address", "http_address", "tasks", "held", "free_bytes", "dropped_loads", "cluster")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
@@ -356,6 +356,7 @@ class BeatRequest(_message.Message):
     HELD_FIELD_NUMBER: _ClassVar[int]
     FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
     DROPPED_LOADS_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
     role: Role
     uuid: str
     incarnation: int
@@ -365,7 +366,8 @@ class BeatRequest(_message.Message):
     held: _containers.RepeatedCompositeFieldContainer[HeldVersion]
     free_bytes: int
     dropped_loads: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskReport, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[HeldVersion, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., dropped_loads: _Optional[_Iterable[int]] = ...) -> None: ...
+    cluster: str
+    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskReport, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[HeldVersion, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., dropped_loads: _Optional[_Iterable[int]] = ..., cluster: _Optional[str] = ...) -> None: ...
 
 class BeatReply(_message.Message):
     __slots__ = ("revision", "lease_s")
@@ -376,18 +378,20 @@ class BeatReply(_message.Message):
     def __init__(self, revision: _Optional[int] = ..., lease_s: _Optional[float] = ...) -> None: ...
 
 class PollRequest(_message.Message):
-    __slots__ = ("role", "uuid", "incarnation", "known_revision", "wait_s")
+    __slots__ = ("role", "uuid", "incarnation", "known_revision", "wait_s", "cluster")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     KNOWN_REVISION_FIELD_NUMBER: _ClassVar[int]
     WAIT_S_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
     role: Role
     uuid: str
     incarnation: int
     known_revision: int
     wait_s: float
-    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., known_revision: _Optional[int] = ..., wait_s: _Optional[float] = ...) -> None: ...
+    cluster: str
+    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., known_revision: _Optional[int] = ..., wait_s: _Optional[float] = ..., cluster: _Optional[str] = ...) -> None: ...
 
 class TaskOrder(_message.Message):
     __slots__ = ("task_id", "job_id", "attempt", "kind", "space_id", "parts", "cut", "loads", "commits", "options", "version")
@@ -459,14 +463,16 @@ class PollReply(_message.Message):
     def __init__(self, revision: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[SpaceRoute, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[TaskOrder, _Mapping]]] = ..., storaged: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., abandoned_loads: _Optional[_Iterable[int]] = ..., kept_jobs: _Optional[_Iterable[_Union[KeptJob, _Mapping]]] = ..., cluster: _Optional[str] = ...) -> None: ...
 
 class LoadsHeld(_message.Message):
-    __slots__ = ("uuid", "space_id", "loads")
+    __slots__ = ("uuid", "space_id", "loads", "cluster")
     UUID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     LOADS_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
     uuid: str
     space_id: int
     loads: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, uuid: _Optional[str] = ..., space_id: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ...) -> None: ...
+    cluster: str
+    def __init__(self, uuid: _Optional[str] = ..., space_id: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ..., cluster: _Optional[str] = ...) -> None: ...
 
 class DeadLoads(_message.Message):
     __slots__ = ("loads",)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 from asterism_proto.errors import Corrupt
 from metad.catalog.loads import Loads
 from metad.catalog.model import Space, Step
@@ -15,16 +17,29 @@ _FORMAT = b"1"
 
 
 class Catalog:
-    """Spaces, loads, versions and pins."""
+    """Spaces, loads, versions and pins, and the cluster that they are of.
 
-    def __init__(self, store: MetaStore, *, pin_rules: PinRules | None = None, now_ms: int = 0) -> None:
+    Parameters
+    ----------
+    store : MetaStore
+    folder_uuid : str
+        Of metad's folder: what the cluster of a catalog is called that was written before catalogs had a name of their own.
+    pin_rules : PinRules, optional
+    now_ms : int
+    """
+
+    def __init__(self, store: MetaStore, *, folder_uuid: str, pin_rules: PinRules | None = None, now_ms: int = 0) -> None:
         wrote = store.get(keys.FORMAT)
-        if wrote is None:
-            store.write({keys.FORMAT: _FORMAT})
-        elif wrote != _FORMAT:
+        if wrote is not None and wrote != _FORMAT:
             raise Corrupt(
                 f"the catalog is of format {wrote.decode(errors='replace')}, this metad reads {_FORMAT.decode()}; start the release that wrote it"
             )
+        named = store.get(keys.CLUSTER)
+        if named is None:
+            # An empty catalog is a new cluster, whatever lies beside it: storageds of the old one must not take it for theirs.
+            named = uuid4().hex.encode() if wrote is None else folder_uuid.encode()
+            store.write({keys.FORMAT: _FORMAT, keys.CLUSTER: named})
+        self.cluster = named.decode()
         self.spaces = Spaces(store)
         self.loads = Loads(store, self.spaces)
         self.versions = Versions(store, self.spaces)

@@ -1,6 +1,7 @@
 """Keys of the store: readable, zero-padded so that they sort by number, under the format's version.
 
 1/format                       what wrote the store
+1/cluster                      the id of the cluster: made with the store, so that an empty one is another cluster
 1/next/SPACE|LOAD|PIN          the next id of a kind (jobs and tasks: 1/next/JOB)
 1/space/SPACE                  a space, with its parts and its current version
 1/commit/SPACE                 its last commit number
@@ -19,6 +20,7 @@ from __future__ import annotations
 _FORMAT = b"1/"
 
 FORMAT = _FORMAT + b"format"
+CLUSTER = _FORMAT + b"cluster"
 NEXT_SPACE = _FORMAT + b"next/space"
 NEXT_LOAD = _FORMAT + b"next/load"
 NEXT_JOB = _FORMAT + b"next/job"

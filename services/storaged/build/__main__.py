@@ -1,9 +1,15 @@
-"""``python -m storaged.build TASK.json``: builds every part of the task, one JSON line of progress after another."""
+"""``python -m storaged.build TASK.json [PARENT]``: builds every part of the task, one JSON line of progress after another.
+
+With the pid of its parent it ends when that one does, however that ends: nothing builds that nobody watches.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -14,6 +20,8 @@ from storaged.build.task import RESULT, PartResult, Task, finished
 from storaged.store.graph import GraphStore
 from storaged.store.image_writer import write_durably
 from storaged.store.tables import TableStore
+
+_PR_SET_PDEATHSIG = 1
 
 
 def build(task: Task, progress: Progress) -> list[PartResult]:
@@ -45,8 +53,17 @@ def _tables(task: Task) -> TableStore:
         return TableStore.open(path)
 
 
+def end_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent is gone, even where it is stopped; end at once where it is gone already."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def main(arguments: list[str]) -> int:
     """Run one task; the last line says how it ended."""
+    if len(arguments) > 1:
+        end_with(int(arguments[1]))
     progress = Progress(sys.stdout)
     try:
         with progress:

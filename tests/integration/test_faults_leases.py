@@ -1,0 +1,195 @@
+"""Storageds that metad can not hear, or that can not hear metad: they hold their builds, and go on when the order still stands.
+
+And who may have a folder, or be of a cluster, at all.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from tests.kit.cluster import LocalCluster
+from tests.kit.invariants import Witness, builds, edges_of, settled
+
+from asterism import Client, Graph
+from asterism.catalog import Job
+
+LEASE_S = 1.5
+WAIT_S = 60.0
+SCHEMA = {"parts": 4, "direction": "both", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}}
+NODES, EDGES = 20_000, 60_000
+PASS = "sweep"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(storageds=2, lines=True, faults=True, flags={"metad": ["--lease-s", str(LEASE_S), "--heartbeat-interval-s", "0.2"]}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(cluster: LocalCluster) -> Iterator[Client]:
+    with cluster.client() as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def graph(client: Client) -> Graph:
+    client.create_space("g", SCHEMA)
+    rng = np.random.default_rng(1)
+    load = client.begin_load("g")
+    load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES))
+    load.write_edges(1, "to", rng.integers(0, NODES, EDGES), rng.integers(0, NODES, EDGES), weights=rng.random(EDGES), ends_known=True)
+    load.commit()
+    graph = client.graph("g")
+    graph.build()
+    return graph
+
+
+@pytest.fixture(autouse=True)
+def whole(cluster: LocalCluster, client: Client, graph: Graph) -> Iterator[None]:
+    before = edges_of(graph, "to")
+    with Witness(cluster, "g") as witness:
+        yield
+    assert witness.answered > 0
+    settled(cluster, client, ["g"])
+    assert edges_of(graph, "to") == before
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+def held_in_mid_build(cluster: LocalCluster, client: Client, graph: Graph, name: str) -> tuple[Job, psutil.Process]:
+    """A job whose build at a storaged runs, and is in the middle of a pass for as long as the fault is set."""
+    faults = cluster.faults[name]
+    before = len(faults.reached())
+    faults.set(hold_build_in=PASS)
+    graph.upsert_nodes([0], "n", weights=[float(np.random.default_rng().random())])
+    job = graph.build(wait=False)
+    until(lambda: len(faults.reached()) > before, "the build has not come to the pass")
+    child = psutil.Process(faults.reached()[-1][0])
+    assert child in builds(cluster, name)
+    assert not stopped(child)
+    return job, child
+
+
+def stopped(process: psutil.Process) -> bool:
+    return bool(process.status() == psutil.STATUS_STOPPED)
+
+
+def online(client: Client, cluster: LocalCluster, name: str) -> bool:
+    return {host.address: host.online for host in client.hosts()}[cluster[name].address]
+
+
+def assert_published(client: Client, job: Job) -> None:
+    done = client.wait(job.job_id, timeout_s=WAIT_S)
+    assert done.state == "FINISHED", done
+    assert client.describe("g").version == done.version
+
+
+@pytest.mark.parametrize("cut", [{"there"}, {"back"}, {"there", "back"}], ids=["from it", "to it", "both ways"])
+def test_a_build_stands_still_once_beats_get_lost_for_longer_than_a_lease_and_goes_on_when_they_come_through(
+    cluster: LocalCluster, client: Client, graph: Graph, cut: set[str]
+) -> None:
+    job, child = held_in_mid_build(cluster, client, graph, "storaged-0")
+    version = client.describe("g").version
+    line = cluster.lines["storaged-0"]
+    line.cut |= cut
+    begun = time.monotonic()
+    until(lambda: stopped(child), "the build goes on without a lease")
+    assert time.monotonic() - begun < LEASE_S + 1.0
+    assert cluster.get("storaged-0", "/status")["leased"] is False
+    cluster.faults["storaged-0"].set()
+    # What is published is immutable, and named by its digest: draws from it go on without a lease.
+    assert len(graph.sample_nodes(100, "n")) == 100
+    if "there" in cut:
+        until(lambda: not online(client, cluster, "storaged-0"), "metad believes in a storaged that it does not hear")
+    assert stopped(child)
+    assert client.job(job.job_id).state == "RUNNING"
+    line.cut.clear()
+    assert_published(client, job)
+    assert client.describe("g").version == version + 1
+    # The very same attempts: a silence costs no work.
+    assert [task.attempt for task in client.job(job.job_id).tasks] == [1, 1]
+
+
+def test_a_storaged_that_was_frozen_past_its_lease_does_not_report_what_was_stopped_meanwhile(
+    cluster: LocalCluster, client: Client, graph: Graph
+) -> None:
+    job, child = held_in_mid_build(cluster, client, graph, "storaged-0")
+    version = client.describe("g").version
+    os.kill(cluster["storaged-0"].pid, signal.SIGSTOP)
+    try:
+        until(lambda: not online(client, cluster, "storaged-0"), "metad believes in a frozen storaged")
+        client.stop_job(job.job_id)
+        # Its lease is over: metad need not wait for its word.
+        until(lambda: client.job(job.job_id).state == "STOPPED", "a job waits for a frozen storaged")
+        cluster.faults["storaged-0"].set()  # the build ends while nobody can kill it, and its last line waits in the pipe
+        until(lambda: child.status() == psutil.STATUS_ZOMBIE, "the build does not end")
+        client.recover_job(job.job_id)
+    finally:
+        os.kill(cluster["storaged-0"].pid, signal.SIGCONT)
+    assert_published(client, job)
+    assert client.describe("g").version == version + 1
+    attempts = {task.attempt for task in client.job(job.job_id).tasks}
+    assert attempts == {2}, "the report of an attempt that was stopped was believed"
+
+
+def test_a_build_dies_with_its_storaged_even_where_it_stands_still(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+    job, child = held_in_mid_build(cluster, client, graph, "storaged-1")
+    child.send_signal(signal.SIGSTOP)
+    cluster.kill("storaged-1")
+    child.wait(timeout=5)
+    cluster.faults["storaged-1"].set()
+    cluster.restart("storaged-1")
+    assert_published(client, job)
+
+
+def test_a_metad_whose_catalog_alone_is_gone_is_another_cluster_and_takes_no_storaged_in(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+    catalog = cluster.folder_of("metad") / "catalog"
+    cluster["metad"].stop()
+    shutil.move(catalog, catalog.with_name("kept"))
+    try:
+        cluster["metad"].start()
+        until(lambda: all("belongs to the cluster" in cluster.missing(name) for name in ("storaged-0", "storaged-1")), "it was not refused")
+        assert "catalog" in cluster.missing("storaged-0")
+        # It deals no parts to those that will not hold them.
+        assert client.hosts() == [] or all(host.role.upper() != "STORAGED" for host in client.hosts())
+        assert list(cluster.folder_of("storaged-0").glob("spaces/*/builds/*/parts/*/manifest.json"))
+    finally:
+        cluster["metad"].stop()
+        shutil.rmtree(catalog)
+        shutil.move(catalog.with_name("kept"), catalog)
+        cluster["metad"].start()
+        cluster.wait_ready()
+    graph.build()
+
+
+@pytest.mark.parametrize("name", ["metad", "storaged-0"])
+def test_a_second_daemon_on_a_folder_is_refused_with_the_one_that_has_it(cluster: LocalCluster, name: str) -> None:
+    role = name.partition("-")[0]
+    second = subprocess.run(
+        [sys.executable, "-m", role, "--data", str(cluster.folder_of(name)), "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert second.returncode == 2
+    assert f"is open in another process (pid {cluster[name].pid})" in second.stderr
+    assert str(Path(cluster.folder_of(name))) in second.stderr
+    assert "Traceback" not in second.stderr
+    assert cluster[name].ready()

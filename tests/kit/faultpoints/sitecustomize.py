@@ -1,0 +1,125 @@
+"""Faults inside a test's daemons and their builds: the interpreter imports this at its start where `tests.kit.faults` says so.
+
+A file says what is to go wrong; it is read anew at each point, so that a test can change its mind while the daemon runs.
+The daemons know nothing of it: their own code runs, and waits or is killed by a real signal at places that a test names.
+
+    {"hold_build_in": "sweep"}     a build waits in the middle of the pass whose name begins so, until the file says otherwise
+    {"die_before_write_of": "1/v"} metad dies (SIGKILL) before it writes a key that begins so; "die_after_write_of": after
+    {"wall_ahead_s": 3600}         the wall clock is so far ahead; the monotonic one is not
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.abc
+import importlib.util
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+_FILE = os.environ.get("ASTERISM_TEST_FAULTS", "")  # noqa: TID251 - it comes before any settings
+
+
+def _told() -> dict[str, Any]:
+    try:
+        with open(_FILE) as file:
+            found: dict[str, Any] = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+_armed = ""
+
+
+def _then_wait(work: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(work)
+    def waiting(*args: Any, **kwargs: Any) -> Any:
+        global _armed
+        done = work(*args, **kwargs)
+        if _armed:
+            here, _armed = _armed, ""
+            with open(_FILE + ".reached", "a") as file:
+                file.write(f"{os.getpid()} {here}\n")
+            while _held(here):
+                time.sleep(0.01)
+        return done
+
+    return waiting
+
+
+def _held(name: str) -> bool:
+    wanted = _told().get("hold_build_in")
+    return bool(wanted) and name.startswith(wanted)
+
+
+def _in_build(module: Any) -> None:
+    """Wait after the first thing that a pass does: some of it is there, and some is not."""
+    from storaged.store import engine, image_writer, tables
+
+    def phase(self: Any, name: str, plain: Callable[..., None] = module.Progress.phase) -> None:
+        global _armed
+        _armed = name if _held(name) else ""
+        plain(self, name)
+
+    module.Progress.phase = phase
+    module.Progress.step = _then_wait(module.Progress.step)
+    for owner, names in (
+        (tables.TableWriter, ("append",)),
+        (image_writer.Appended, ("append",)),
+        (image_writer.Files, ("create", "map")),
+        (image_writer, ("_seal",)),
+        (engine.RocksEngine, ("flush",)),
+    ):
+        for name in names:
+            setattr(owner, name, _then_wait(getattr(owner, name)))
+
+
+def _in_metad(module: Any) -> None:
+    def write(self: Any, changes: Any, plain: Callable[..., None] = module.RocksStore.write) -> None:
+        told = _told()
+
+        def die_at(point: str) -> None:
+            prefix = told.get(point)
+            if prefix and any(key.startswith(prefix.encode()) and value is not None for key, value in changes.items()):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        die_at("die_before_write_of")
+        plain(self, changes)
+        die_at("die_after_write_of")
+
+    module.RocksStore.write = write
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Changes a module right after it was imported."""
+
+    def __init__(self) -> None:
+        self._changes: dict[str, Callable[[Any], None]] = {"storaged.build.progress": _in_build, "metad.store.rocks": _in_metad}
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        change = self._changes.pop(name, None)
+        if change is None:
+            return None
+        spec = importlib.util.find_spec(name)
+        assert spec is not None
+        assert spec.loader is not None
+        load = spec.loader.exec_module
+
+        def exec_module(module: Any) -> None:
+            load(module)
+            change(module)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+if _FILE:
+    sys.meta_path.insert(0, _Finder())
+    plain_time, plain_time_ns = time.time, time.time_ns
+    time.time = lambda: plain_time() + _told().get("wall_ahead_s", 0)
+    time.time_ns = lambda: plain_time_ns() + int(_told().get("wall_ahead_s", 0) * 1e9)
