@@ -369,3 +369,21 @@ def build_rows(indptr: NDArray[np.int64], weights: NDArray[np.float32]) -> tuple
     if not worst <= TOLERANCE:
         raise Internal(f"alias rows: the leftovers of a row are short of {worst} a column; are all weights finite and >= 0?")
     return hot, cold, sums
+
+
+@kernel
+def _row_sums(indptr: NDArray[np.int64], weights: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
+    for r in range(indptr.shape[0] - 1):
+        sums[r] = _range_sum(weights, indptr[r], indptr[r + 1])
+
+
+def row_sums(indptr: NDArray[np.int64], weights: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
+    """The sums of `build_rows` without its tables, in no memory but what is given.
+
+    Parameters
+    ----------
+    indptr, weights : int64[rows + 1], float32[slots]
+        As there; ``weights`` may be mapped.
+    sums : float64[rows], out
+    """
+    _row_sums(settled(indptr), settled(weights), sums)

@@ -16,7 +16,7 @@ from pathlib import Path
 from asterism_proto.errors import AsterismError, Corrupt
 from storaged.build.part import build_part, expected_rows, finished_before
 from storaged.build.progress import Progress
-from storaged.build.task import RESULT, PartResult, Task, finished
+from storaged.build.task import MIB, RESULT, PartResult, Task, finished
 from storaged.store.graph import GraphStore
 from storaged.store.image_writer import write_durably
 from storaged.store.tables import TableStore
@@ -28,12 +28,12 @@ def build(task: Task, progress: Progress) -> list[PartResult]:
     """Build what is not built yet; the same results whatever was."""
     task.output.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(task.output / "scratch", ignore_errors=True)
-    store = GraphStore.open(task.checkpoint, task.schema, read_only=True)
+    store = GraphStore.open(task.checkpoint, task.schema, read_only=True, memory_bytes=task.memory_limit_mib * MIB)
     tables = _tables(task)
     try:
         known = {part: finished_before(task, part) for part in task.parts}
         for part in (part for part in task.parts if known[part] is None):
-            progress.expect(expected_rows(task, part, store, progress))
+            progress.expect(expected_rows(task, part, store))
         results = [known[part] or build_part(task, part, store, tables, progress) for part in task.parts]
     finally:
         tables.close()
@@ -46,11 +46,11 @@ def _tables(task: Task) -> TableStore:
     """The stat database; where it is damaged, a new one, and every part is built anew."""
     path = task.output / "stat"
     try:
-        return TableStore.open(path)
+        return TableStore.open(path, task.memory_limit_mib * MIB)
     except Corrupt:
         shutil.rmtree(task.output / "done", ignore_errors=True)
         shutil.rmtree(path)
-        return TableStore.open(path)
+        return TableStore.open(path, task.memory_limit_mib * MIB)
 
 
 def end_with(parent: int) -> None:

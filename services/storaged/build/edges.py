@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Internal, InvalidRequest
-from graphkit.alias import build_rows
+from graphkit.alias import build_rows, row_sums
 from storaged.build.columns import build_columns
 from storaged.build.hub import build_hub
 from storaged.build.kernels import DELETED, arrange, bits, mix_records, resolve, sort_rows
@@ -28,6 +28,8 @@ F32 = NDArray[np.float32]
 
 _RECORD_BYTES = 80
 """Per edge of a bucket: the record, its copy in the bucket's order, and the pieces it was put together from."""
+_ROW_BYTES = 160
+"""Per row that a bucket ranges over, there being a bucket as large as may be beside it."""
 _ALIAS_BYTES = 40
 _ID_BYTES = 40
 _MASK = (1 << 64) - 1
@@ -169,7 +171,9 @@ def _sorted_edges(work: Workplace, type_id: int, side: _Side) -> _Counts:
         high=max(side.rows.rows - 1, 0),
         limit=work.task.row_limit(_RECORD_BYTES),
         folder=work.spools,
-        keys=(0, 1),
+        # Deletes and replacements need all that was written between two nodes at once.
+        keys=(0, 1, 2) if plain else (0, 1),
+        span=work.task.row_limit(_ROW_BYTES),
     )
     for bucket in found:
         row, nbr, eid, weight = _arranged(bucket, indptr, unique=unique, plain=plain)
@@ -271,17 +275,15 @@ def _alias_rows(work: Workplace, side: _Side, indptr: I64, weights: F32) -> Stat
     cold = None if even else image.create(f"{side.name}.cold", np.uint32, (weights.size,))
     low = 0
     while low < rows:
-        high = min(int(np.searchsorted(indptr, indptr[low] + limit, side="right")) - 1, low + limit, rows)
-        if hot is not None and cold is not None and high <= low:
-            high = low + 1
-            slots = slice(int(indptr[low]), int(indptr[high]))
+        within = min(int(np.searchsorted(indptr, indptr[low] + limit, side="right")) - 1, low + limit, rows)
+        high = max(within, low + 1)
+        slots = slice(int(indptr[low]), int(indptr[high]))
+        if hot is None or cold is None:
+            row_sums(indptr[low : high + 1] - slots.start, weights[slots], sums[low:high])
+        elif within <= low:
             sums[low] = build_hub(weights[slots], hot[slots], cold[slots])
         else:
-            high = max(high, low + 1)
-            slots = slice(int(indptr[low]), int(indptr[high]))
-            row_hot, row_cold, sums[low:high] = build_rows(indptr[low : high + 1] - slots.start, weights[slots])
-            if hot is not None and cold is not None:
-                hot[slots], cold[slots] = row_hot, row_cold
+            hot[slots], cold[slots], sums[low:high] = build_rows(indptr[low : high + 1] - slots.start, weights[slots])
         work.progress.step(slots.stop - slots.start)
         low = high
     return {}

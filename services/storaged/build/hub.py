@@ -58,8 +58,9 @@ def build_hub(weights: F32, hot: NDArray[np.uint64], cold: NDArray[np.uint32]) -
         sums.add(weights[low : low + SCRATCH_ROWS])
     total = sums.total()
     if total == 0:
-        hot[:] = np.arange(weights.size, dtype=np.uint64)
-        cold[:] = 0
+        for low in range(0, weights.size, SCRATCH_ROWS):
+            high = min(low + SCRATCH_ROWS, weights.size)
+            hot[low:high], cold[low:high] = np.arange(low, high, dtype=np.uint64), 0
         return total
     out = _Placed(hot, cold)
     short = Sweep(_stream(weights, total, heavy=False), _stream(weights, total, heavy=True), out, out).run()

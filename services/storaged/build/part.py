@@ -41,8 +41,8 @@ def build_part(task: Task, part: int, store: GraphStore, tables: TableStore, pro
     """Build one part, from the last step on that an attempt before at the same input left."""
     _mark(task, part).unlink(missing_ok=True)
     steps = Steps(task, part, part_folder(task.output, part), tables, progress)
-    source = Source(store, task.loads, part, progress)
     scratch = Files(task.output / "scratch")
+    source = Source(store, task, part, progress, scratch)
     work = Workplace(task=task, part=part, source=source, image=steps.image, scratch=scratch, tables=tables, progress=progress, steps=steps)
     try:
         result = _built(work)
@@ -80,13 +80,15 @@ def _mark(task: Task, part: int) -> Path:
     return folder / f"p{part:05d}.json"
 
 
-def expected_rows(task: Task, part: int, store: GraphStore, progress: Progress) -> int:
+def expected_rows(task: Task, part: int, store: GraphStore) -> int:
     """Rows that the passes over a part will report: each block once or twice, then its rows in a table."""
-    source = Source(store, task.loads, part, progress)
+
+    def written(type_id: int, *kinds: int) -> int:
+        return sum(ref.rows for ref in store.refs(part, kinds, type_id, task.loads))
+
     schema, rows = task.schema, 0
     for type_id, node_type in enumerate(schema.node_types):
-        rows += sum(ref.rows for ref in source.refs(type_id, NODES)) * (3 if node_type.weighted else 2)
+        rows += written(type_id, NODES) * (3 if node_type.weighted else 2)
     for type_id, edge_type in enumerate(schema.edge_types):
-        written = sum(ref.rows for ref in source.refs(type_id, OUT_EDGES, IN_EDGES))
-        rows += written * (2 if edge_type.weighted else 1) + sum(ref.rows for ref in source.refs(type_id, OUT_EDGES))
+        rows += written(type_id, OUT_EDGES, IN_EDGES) * (2 if edge_type.weighted else 1) + written(type_id, OUT_EDGES)
     return rows

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storaged.build.progress import Progress
+from storaged.build.spool import buckets
 from storaged.build.steps import Steps
 from storaged.build.task import Task
 from storaged.store.graph import NODE_BIRTHS, NODE_DELETES, BlockRef, GraphStore
@@ -19,6 +20,9 @@ from storaged.store.tables import TableStore
 
 I64 = NDArray[np.int64]
 Sections = dict[str, NDArray[Any]]
+
+_TOMBSTONE_BYTES = 80
+"""Per record of a bucket of deletes: itself, its place in the order, its copy in it, what is kept of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +64,25 @@ class Tombstones:
 
 
 class Source:
-    """The blocks of one part at the cut."""
+    """The blocks of one part at the cut.
 
-    def __init__(self, store: GraphStore, loads: Sequence[int], part: int, progress: Progress) -> None:
-        self._store, self._loads, self._part, self._progress = store, tuple(loads), part, progress
+    Parameters
+    ----------
+    store : GraphStore
+    task : Task
+    part : int
+    progress : Progress
+    scratch : Files
+        Where tombstones are kept: mapped, as there may be as many as nodes.
+    """
+
+    def __init__(self, store: GraphStore, task: Task, part: int, progress: Progress, scratch: Files) -> None:
+        self._store, self._task, self._part, self._progress, self._scratch = store, task, part, progress, scratch
         self._tombstones: dict[int, Tombstones] = {}
 
     def refs(self, type_id: int, *kinds: int) -> list[BlockRef]:
         """The values of these kinds, in the order of the writes."""
-        return self._store.refs(self._part, kinds, type_id, self._loads)
+        return self._store.refs(self._part, kinds, type_id, self._task.loads)
 
     def read(self, refs: Sequence[BlockRef]) -> Iterator[tuple[BlockRef, Sections]]:
         """Their sections, one value at a time."""
@@ -79,17 +93,29 @@ class Source:
     def tombstones(self, node_type: int) -> Tombstones:
         """The deletes of a node type, and which of them were made good; both come to every part."""
         if node_type not in self._tombstones:
-            refs = self.refs(node_type, NODE_DELETES)
-            blocks = [(sections["ids"], np.full(ref.rows, ref.stamp, np.int64)) for ref, sections in self.read(refs)]
-            ids = np.concatenate([np.zeros(0, np.int64), *(ids for ids, _ in blocks)])
-            stamps = np.concatenate([np.zeros(0, np.int64), *(stamps for _, stamps in blocks)])
-            order = np.argsort(ids, kind="stable")
-            ids, stamps = ids[order], stamps[order]
-            last = np.append(ids[1:] != ids[:-1], True)[: ids.size]
-            found = self._tombstones[node_type] = Tombstones(ids[last], stamps[last], np.zeros(int(last.sum()), np.bool_))
+            found = self._tombstones[node_type] = self._deletes(node_type)
             for ref, sections in self.read(self.refs(node_type, NODE_BIRTHS)):
                 found.revive(sections["ids"], ref.stamp)
         return self._tombstones[node_type]
+
+    def _deletes(self, node_type: int) -> Tombstones:
+        refs, scratch = self.refs(node_type, NODE_DELETES), self._scratch
+        if not refs:
+            return Tombstones(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))
+        low, high = min((ref.lowest for ref in refs if ref.rows), default=0), max((ref.highest for ref in refs if ref.rows), default=0)
+        records = ((sections["ids"], np.full(ref.rows, ref.stamp, np.int64)) for ref, sections in self.read(refs))
+        ids, stamps = f"deleted{node_type}.ids", f"deleted{node_type}.stamps"
+        out_ids, out_stamps = scratch.append_to(ids, np.int64), scratch.append_to(stamps, np.int64)
+        limit = self._task.row_limit(_TOMBSTONE_BYTES)
+        for bucket in buckets(records, sum(ref.rows for ref in refs), low=low, high=high, limit=limit, folder=scratch.folder):
+            found, when = bucket.records
+            order = np.argsort(found, kind="stable")  # the order of the writes among equals: the last delete is last
+            found, when = found[order], when[order]
+            last = np.append(found[1:] != found[:-1], True)[: found.size]
+            out_ids.append(found[last])
+            out_stamps.append(when[last])
+        back = scratch.create(f"deleted{node_type}.back", np.bool_, (out_ids.rows,))
+        return Tombstones(scratch.map(ids), scratch.map(stamps), back)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,7 +65,9 @@ def joined(runs: Iterable[Records]) -> Records:
     return tuple(np.concatenate(columns) for columns in zip(*held, strict=True))
 
 
-def buckets(source: Iterable[Records], rows: int, *, low: int, high: int, limit: int, folder: Path, keys: tuple[int, ...] = (0,)) -> Iterator[Bucket]:
+def buckets(
+    source: Iterable[Records], rows: int, *, low: int, high: int, limit: int, folder: Path, keys: tuple[int, ...] = (0,), span: int = 0
+) -> Iterator[Bucket]:
     """Split ``source`` by ranges of a key, in ascending order of ranges.
 
     Parameters
@@ -82,10 +84,14 @@ def buckets(source: Iterable[Records], rows: int, *, low: int, high: int, limit:
         Numbers of the columns to split by. Records that share the first key and are still too many are split by the
         next: their buckets have equal ``low`` and ``high``. Records that share every key come in one bucket, however
         many they are.
+    span : int
+        How many values of the first key a bucket may range over, where what is made of it goes with them; 0 is any.
     """
     if rows <= limit or (low == high and len(keys) == 1):
         held = joined(source)
-        if held:
+        if held and 0 < span <= high - low:
+            yield from _cut(Bucket(low, high, held), keys[0], span)
+        elif held:
             yield Bucket(low, high, held)
         return
     if low == high:
@@ -98,8 +104,18 @@ def buckets(source: Iterable[Records], rows: int, *, low: int, high: int, limit:
         first = low + i * width
         if spool.rows:
             last = min(first + width - 1, high)
-            yield from buckets(spool.read(), spool.rows, low=first, high=last, limit=limit, folder=folder, keys=keys)
+            yield from buckets(spool.read(), spool.rows, low=first, high=last, limit=limit, folder=folder, keys=keys, span=span)
         spool.remove()
+
+
+def _cut(bucket: Bucket, key: int, span: int) -> Iterator[Bucket]:
+    """The same records in buckets that range over at most ``span`` keys."""
+    groups = -(-(bucket.high - bucket.low + 1) // span)
+    order, offsets = group(((bucket.records[key].astype(np.int64) - bucket.low) // span).astype(np.int32), groups)
+    for i in np.flatnonzero(np.diff(offsets)).tolist():
+        first = bucket.low + i * span
+        mine = order[offsets[i] : offsets[i + 1]]
+        yield Bucket(first, min(first + span - 1, bucket.high), tuple(column[mine] for column in bucket.records))
 
 
 def _by_next_key(source: Iterable[Records], key: int, *, limit: int, folder: Path, keys: tuple[int, ...]) -> Iterator[Bucket]:

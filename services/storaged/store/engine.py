@@ -102,18 +102,30 @@ class Engine(Protocol):
         """Let go of the folder."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Memory:
+    """What the databases of a process share: one block cache, one write-buffer manager."""
+
+    cache: Any
+    buffers: Any
+    buffer_bytes: int
+
+
 @cache
-def _shared() -> tuple[Any, Any]:
-    """The process's one block cache and one write-buffer manager."""
-    return rocksdict.Cache(CACHE_BYTES), rocksdict.WriteBufferManager(2 * WRITE_BUFFER_BYTES, False)
+def _shared(memory_bytes: int) -> _Memory:
+    """RocksDB's memory in this process: a quarter of ``memory_bytes`` at most, or (0) of a daemon."""
+    share = memory_bytes // 16 if memory_bytes else WRITE_BUFFER_BYTES
+    cache_bytes, buffer_bytes = min(CACHE_BYTES, share), min(WRITE_BUFFER_BYTES, share)
+    buffers = rocksdict.WriteBufferManager(2 * buffer_bytes, False)
+    return _Memory(cache=rocksdict.Cache(cache_bytes), buffers=buffers, buffer_bytes=buffer_bytes)
 
 
-def _options(family: Family | None) -> Any:
+def _options(family: Family | None, memory: _Memory) -> Any:
     options = rocksdict.Options(raw_mode=True)
     options.create_if_missing(True)
     options.create_missing_column_families(True)
-    options.set_write_buffer_size(WRITE_BUFFER_BYTES)
-    options.set_write_buffer_manager(_shared()[1])
+    options.set_write_buffer_size(memory.buffer_bytes)
+    options.set_write_buffer_manager(memory.buffers)
     options.set_max_background_jobs(2)
     options.set_keep_log_file_num(2)
     options.set_max_open_files(256)
@@ -122,7 +134,7 @@ def _options(family: Family | None) -> Any:
     options.set_compression_type(compression)
     table = rocksdict.BlockBasedOptions()
     if family is None or family.cached:
-        table.set_block_cache(_shared()[0])
+        table.set_block_cache(memory.cache)
     else:
         table.disable_cache()
     table.set_bloom_filter(10, False)
@@ -164,10 +176,10 @@ def _ours(error: Exception, path: Path) -> AsterismError:
 
 
 class RocksEngine:
-    """An engine on a RocksDB folder."""
+    """An engine on a RocksDB folder; ``memory_bytes`` bounds what RocksDB holds where it is the same for all of a process."""
 
-    def __init__(self, path: Path, families: Sequence[Family], *, read_only: bool = False) -> None:
-        self.path = path
+    def __init__(self, path: Path, families: Sequence[Family], *, read_only: bool = False, memory_bytes: int = 0) -> None:
+        self.path, self._memory = path, _shared(memory_bytes)
         self._families = {family.name: family for family in families}
         access = rocksdict.AccessType.read_only(False) if read_only else rocksdict.AccessType.read_write()
         if not read_only:
@@ -176,15 +188,19 @@ class RocksEngine:
         self._run = 0
         if self._runs.exists() and not read_only:
             shutil.rmtree(self._runs)
-        named = {name: _options(family) for name, family in self._families.items()}
+        named = {name: self.options(family) for name, family in self._families.items()}
         try:
-            self._db = rocksdict.Rdict(str(path), _options(None), column_families=named, access_type=access)
+            self._db = rocksdict.Rdict(str(path), self.options(None), column_families=named, access_type=access)
         except Exception as error:
             raise _ours(error, path) from error
         self._columns: dict[str, Any] = {name: self._db.get_column_family(name) for name in named}
         self._durable, self._unlogged = rocksdict.WriteOptions(), rocksdict.WriteOptions()
         self._durable.sync = True
         self._unlogged.disable_wal = True  # type: ignore[method-assign, assignment]  # a property, whatever its stub says
+
+    def options(self, family: Family | None) -> Any:
+        """RocksDB's options of a family, or of the database."""
+        return _options(family, self._memory)
 
     def get(self, family: str, key: bytes) -> bytes | None:
         """The value of ``key``, or None."""
@@ -253,7 +269,7 @@ class RocksEngine:
         try:
             del self._columns[family]
             self._db.drop_column_family(family)
-            self._columns[family] = self._db.create_column_family(family, _options(self._families[family]))
+            self._columns[family] = self._db.create_column_family(family, self.options(self._families[family]))
         except Exception as error:
             raise _ours(error, self.path) from error
 
@@ -328,7 +344,7 @@ class _RocksBulk:
 
     def _spill(self) -> None:
         try:
-            self._writer = rocksdict.SstFileWriter(_options(self._engine._families[self._family]))
+            self._writer = rocksdict.SstFileWriter(self._engine.options(self._engine._families[self._family]))
             self._writer.open(str(self._file))
             for key, value in self._held:
                 self._writer[key] = value

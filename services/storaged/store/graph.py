@@ -106,11 +106,12 @@ class GraphStore:
                 self._members.note(keys.parse_block_key(raw) for raw, _ in engine.scan(INDEX, prefix, keys.after(prefix)))
 
     @classmethod
-    def open(cls, path: Path, schema: Schema, *, read_only: bool = False) -> GraphStore:
+    def open(cls, path: Path, schema: Schema, *, read_only: bool = False, memory_bytes: int = 0) -> GraphStore:
         """The store in a folder, made if it is not there; ``read_only`` for a checkpoint."""
         if read_only and not path.exists():
             raise NotFound(f"checkpoint {path}: there is no such folder; the build needs the one that its job took")
-        return cls(RocksEngine(path, FAMILIES, read_only=read_only), schema, spill=None if read_only else path.with_name(path.name + "-members"))
+        engine = RocksEngine(path, FAMILIES, read_only=read_only, memory_bytes=memory_bytes)
+        return cls(engine, schema, spill=None if read_only else path.with_name(path.name + "-members"))
 
     def write(self, blocks: Sequence[Block]) -> int:
         """Keep the blocks, all or none, durable on return; a replay replaces what it replays. Gives the bytes kept.

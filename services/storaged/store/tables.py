@@ -133,9 +133,9 @@ class TableStore:
         self.blocks_written = 0
 
     @classmethod
-    def open(cls, path: Path) -> TableStore:
+    def open(cls, path: Path, memory_bytes: int = 0) -> TableStore:
         """The database in a folder, made if it is not there."""
-        return cls(RocksEngine(path, FAMILIES))
+        return cls(RocksEngine(path, FAMILIES, memory_bytes=memory_bytes))
 
     def writer(self, part: int, kind: int, type_id: int, weight_name: str, *, final: bool = False, after: Extent | None = None) -> TableWriter:
         """A new table of a kind: ``final`` ones stay, others go with `forget_scratch`.

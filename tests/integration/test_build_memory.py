@@ -1,0 +1,48 @@
+"""A build holds no more than it was told to, however many rows, deletes or neighbors there are; the rest is files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.kit.measured_build import Generated, idle, run
+from tests.kit.memory_group import memory_group
+
+from storaged.store.image import open_part
+
+MIB = 1 << 20
+LIMIT_MIB = 64
+
+GRAPHS = {
+    "a hub and many deletes": Generated(nodes=2_000_000, edges=2_000_000, hub=700_000, deleted=400_000),
+    "sparse ids": Generated(nodes=2_000_000, edges=500_000, deleted=1_000_000, stride=10**6),
+    "a hub whose edges weigh the same": Generated(nodes=500_000, edges=2_000_000, hub=1_500_000, even=True),
+    "few edges among many nodes": Generated(nodes=8_000_000, edges=50_000),
+}
+
+
+@pytest.mark.parametrize("what", GRAPHS)
+def test_anonymous_memory_above_that_of_an_idle_build_stays_below_the_limit(tmp_path: Path, what: str) -> None:
+    graph = GRAPHS[what]
+    base = idle(tmp_path / "idle", graph, memory_limit_mib=LIMIT_MIB)
+    task = graph.write(tmp_path, memory_limit_mib=LIMIT_MIB)
+    ran = run(task)
+    assert ran.anonymous - base <= LIMIT_MIB * MIB
+    nodes, edges = (total["count"] for total in ran.result["finished"]["totals"])
+    assert nodes == graph.nodes - graph.deleted
+    assert 0 < edges <= graph.edges
+    assert open_part(tmp_path / "out/parts/p00000", verify=True).nodes[0].count == nodes
+
+
+def test_a_build_in_a_control_group_smaller_than_its_files_ends_as_any_other(tmp_path: Path) -> None:
+    """The group's limit is on the page cache too: mapped files go to disk and come back."""
+    graph = GRAPHS["a hub and many deletes"]
+    task = graph.write(tmp_path, memory_limit_mib=LIMIT_MIB)
+    try:
+        with memory_group(192 * MIB) as prefix:
+            held = run(task, watch_disk=True, prefix=prefix)
+    except OSError as error:
+        pytest.skip(f"no control group with a limit can be made here: {error}")
+    assert held.disk > 192 * MIB
+    (tmp_path / "out").rename(tmp_path / "held")
+    assert held.result == run(task).result

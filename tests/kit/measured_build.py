@@ -1,0 +1,165 @@
+"""Generated loads of any size, and a build of them in a process of its own that is watched: time, memory, disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from asterism_proto.schema import EdgeType, NodeType, Schema
+from storaged.store import graph
+from storaged.store.graph import GraphStore
+from tests.kit.building import Op, blocks_of
+
+CHUNK = 1 << 18
+HUB = 6
+"""The row of the node with the most neighbors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generated:
+    """A graph of one node type and one edge type, weighted."""
+
+    nodes: int
+    edges: int = 0
+    hub: int = 0
+    """How many of the edges have the hub as source."""
+    deleted: int = 0
+    """How many nodes are deleted by a later load, the last ones."""
+    parts: int = 1
+    stride: int = 1
+    """Between ids; large ones make the type sparse."""
+    even: bool = False
+    """Whether all edges weigh 1."""
+
+    @property
+    def schema(self) -> Schema:
+        edge_types = (EdgeType(src_type="a", relation="r", dst_type="a", weighted=True),) if self.edges else ()
+        return Schema(node_types=(NodeType(name="a", weighted=True),), edge_types=edge_types, parts=self.parts, direction="both")
+
+    def ops(self) -> list[Op]:
+        """Its chunks, one after another."""
+        return list(self._chunks())
+
+    def _chunks(self) -> Any:
+        rng = np.random.default_rng(1)
+        for low in range(0, self.nodes, CHUNK):
+            ids = np.arange(low, min(low + CHUNK, self.nodes), dtype=np.int64) * self.stride
+            yield 1, Op(kind=graph.NODES, type_id=0, arrays={"ids": ids, "weight": rng.random(ids.size, np.float32) ** 4})
+        for low in range(0, self.edges, CHUNK):
+            n = min(CHUNK, self.edges - low)
+            src = np.where(np.arange(low, low + n) < self.hub, HUB, rng.integers(0, self.nodes, n)) * self.stride
+            weight = np.ones(n, np.float32) if self.even else rng.random(n, np.float32)
+            arrays = {"src": src, "dst": rng.integers(0, self.nodes, n) * self.stride, "eid": np.arange(low, low + n), "weight": weight}
+            yield 1, Op(kind=graph.OUT_EDGES, type_id=0, arrays=arrays)
+        for low in range(self.nodes - self.deleted, self.nodes, CHUNK):
+            ids = np.arange(low, min(low + CHUNK, self.nodes), dtype=np.int64) * self.stride
+            yield 2, Op(kind=graph.NODE_DELETES, type_id=0, arrays={"ids": ids})
+
+    def write(self, folder: Path, *, memory_limit_mib: int, checkpoint_rows: int = 0) -> Path:
+        """Write it to a graph database as graphd would, take a checkpoint; gives the path of the build's task."""
+        store = GraphStore.open(folder / "graph", self.schema)
+        for chunk, (load_id, op) in enumerate(self._chunks()):
+            store.write(blocks_of(self.schema, load_id, chunk, op))
+        store.checkpoint(folder / "checkpoint")
+        store.close()
+        loads = [1, 2] if self.deleted else [1]
+        task: dict[str, Any] = {"space_id": 1, "schema": self.schema.to_dict(), "parts": list(range(self.parts)), "cut": len(loads), "loads": loads}
+        task |= {"checkpoint": str(folder / "checkpoint"), "output": str(folder / "out"), "memory_limit_mib": memory_limit_mib}
+        (folder / "task.json").write_text(json.dumps(task | ({"checkpoint_rows": checkpoint_rows} if checkpoint_rows else {})))
+        return folder / "task.json"
+
+
+@dataclass(slots=True, kw_only=True)
+class Ran:
+    """What a build took."""
+
+    seconds: float = 0.0
+    core_seconds: float = 0.0
+    anonymous: int = 0
+    """Peak of memory that is nobody's file, in bytes."""
+    disk: int = 0
+    """Peak of what its folder took, in bytes; 0 where nobody looked."""
+    result: dict[str, Any] = field(default_factory=dict)
+    steps: list[tuple[float, str]] = field(default_factory=list)
+    """When each step ended, in seconds from the start, and its name."""
+
+
+def run(task: Path, *, watch_disk: bool = False, prefix: tuple[str, ...] = ()) -> Ran:
+    """Run a build and watch it; ``prefix`` are words before its command line."""
+    ran, started = Ran(), time.perf_counter()
+    child = subprocess.Popen(
+        [*prefix, "env", "MALLOC_ARENA_MAX=2", sys.executable, "-m", "storaged.build", str(task)], stdout=subprocess.PIPE, text=True
+    )
+    over = threading.Event()
+    output = Path(json.loads(task.read_text())["output"])
+
+    def watch() -> None:
+        beats = 0
+        while not over.wait(0.005):
+            ran.anonymous = max(ran.anonymous, anonymous(child.pid))
+            beats += 1
+            if watch_disk and beats % 50 == 0:
+                ran.disk = max(ran.disk, allocated(output))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        assert child.stdout is not None
+        with child.stdout as lines:
+            for line in lines:
+                said = json.loads(line)
+                if said.get("is") == "done":
+                    ran.steps.append((time.perf_counter() - started, f"{said['part']}/{said['step']}"))
+                ran.result = said
+        ran.seconds = time.perf_counter() - started
+        _, _, used = os.wait4(child.pid, 0)
+        child.returncode = 0
+    finally:
+        over.set()
+        watcher.join()
+    ran.core_seconds = used.ru_utime + used.ru_stime
+    if "finished" not in ran.result:
+        raise AssertionError(f"the build did not finish: {ran.result}")
+    return ran
+
+
+def idle(folder: Path, generated: Generated, *, memory_limit_mib: int) -> int:
+    """Anonymous bytes of a build with nothing to do: a few rows of the same kinds, so that every kernel is loaded."""
+    small = Generated(
+        nodes=100, edges=200 if generated.edges else 0, deleted=min(generated.deleted, 10), stride=generated.stride, parts=1, even=generated.even
+    )
+    folder.mkdir()
+    task = small.write(folder, memory_limit_mib=memory_limit_mib)
+    run(task)  # kernels that are compiled now are loaded from the cache later
+    (folder / "out").rename(folder / "first")
+    return run(task).anonymous
+
+
+def anonymous(pid: int) -> int:
+    """What a process holds that is nobody's file, in bytes; 0 once it is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon")), 0)
+
+
+def allocated(folder: Path) -> int:
+    """Bytes of disk that a folder takes."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.stat(os.path.join(parent, name)).st_blocks * 512
+            except OSError:  # it went meanwhile
+                continue
+    return total
