@@ -51,6 +51,7 @@ __all__ = [
     "Types",
     "Values",
     "VersionInfo",
+    "WalkSample",
     "Weights",
 ]
 
@@ -176,6 +177,20 @@ class FanoutSample(_Shown):
 
     def __getitem__(self, hop: int) -> FanoutHop:
         return self.hops[hop]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class WalkSample(_Shown):
+    """Walks, a row each."""
+
+    nodes: Ids
+    """int64 [m, length + 1], the start first; -1 behind a dead end."""
+    types: Types
+    """int32 [m, length], the edge type of each step; -1 for a restart and where there is no node."""
+    edge_ids: Ids | None
+    """int64 [m, length], likewise; None where not asked for."""
+    seed: int
+    version: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

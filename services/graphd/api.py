@@ -15,11 +15,11 @@ from asterism_proto.errors import InvalidRequest, NotFound, Stale
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
 from daemonkit.calls import Call, Transport
-from graphd import read, rows, sample, write
+from graphd import read, rows, sample, walk, write
 from graphd.fanout import Fanout
 from graphd.news import News
 from graphd.once import Groups, Run, Single, SmallLoads
-from graphd.requests import adjacent_of, check_types, draw_of, hop_of, starts_of
+from graphd.requests import adjacent_of, check_types, draw_of, hop_of, starts_of, walking_of
 from graphd.route import Routes, Space, Version
 from graphd.sample import Sampling, Sections
 from graphd.totals import EDGE, NODE
@@ -177,6 +177,17 @@ class GraphApi:
 
         sections, version = self._at_version(request, call, run)
         return Frame(wire.SampleFanoutReply(version=version), sections)
+
+    def random_walk(self, request: Frame, call: Call) -> Frame:
+        """Walks from nodes."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> Sections:
+            nodes, types = starts_of(request, at.space.schema)
+            return walk.walk(at, walking_of(at.space.schema, head), nodes, head.node_type, types)
+
+        sections, version = self._at_version(request, call, run)
+        return Frame(wire.RandomWalkReply(version=version), sections)
 
     # -- reads ----------------------------------------------------------------------------------------------------
 

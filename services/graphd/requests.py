@@ -11,7 +11,7 @@ from asterism_proto.arrays import Frame
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
-from graphd import read, sample
+from graphd import read, sample, walk
 from graphd.sample import Ids, Types
 from graphd.totals import NODE
 
@@ -47,6 +47,23 @@ def hop_of(schema: Schema, head: Any, edge_types: Sequence[int], count: int, hop
         want_weights=head.want_weights,
         want_edge_ids=head.want_edge_ids,
         want_probabilities=head.want_probabilities,
+    )
+
+
+def walking_of(schema: Schema, head: Any) -> walk.Walking:
+    """How walks go."""
+    if not head.steps:
+        raise InvalidRequest("a walk has one step at least; say which edge types to follow")
+    if not 0 <= head.restart <= 1:
+        raise InvalidRequest(f"restart {head.restart}: a probability is in 0 .. 1")
+    return walk.Walking(
+        steps=tuple(edge_types_of(schema, step.edge_types) for step in head.steps),
+        length=head.length,
+        uniform=head.uniform,
+        direction=direction_of(schema, head.direction),
+        seed=head.seed,
+        restart=head.restart,
+        want_edge_ids=head.want_edge_ids,
     )
 
 

@@ -142,6 +142,28 @@ class StoreApi:
         sections = _present(ids=drawn.ids, types=drawn.types, weights=drawn.weights, eids=drawn.eids, probabilities=drawn.probabilities)
         return Frame(pb.DrawNeighborsReply(), sections)
 
+    def walk(self, request: Frame, call: Call) -> Frame:
+        """Walks, as far as they stay here."""
+        head: Any = request.head
+        walks = draw.walk(
+            self._version(head.at),
+            steps=[list(step.edge_types) for step in head.steps],
+            length=head.length,
+            node_type=head.node_type,
+            ids=request.array("ids", "int64"),
+            types=request.optional("types", "int32"),
+            positions=request.array("positions", "int64"),
+            taken=request.array("taken", "int32"),
+            starts=request.optional("starts", "int64"),
+            start_types=request.optional("start_types", "int32"),
+            uniform=head.uniform,
+            direction=head.direction,
+            seed=head.seed,
+            restart=head.restart,
+            want_edge_ids=head.want_edge_ids,
+        )
+        return Frame(pb.WalkReply(), _present(indptr=walks.indptr, ids=walks.ids, types=walks.types, eids=walks.eids))
+
     # -- reads ----------------------------------------------------------------------------------------------------
 
     def read_neighbors(self, request: Frame, call: Call) -> Frame:

@@ -71,6 +71,21 @@ def warm() -> None:
                     want_edge_ids=True,
                     want_probabilities=True,
                 )
+        draw.walk(
+            version,
+            steps=[[0]],
+            length=2,
+            node_type=0,
+            ids=ids,
+            positions=positions,
+            taken=np.zeros(4, np.int32),
+            starts=ids,
+            uniform=uniform,
+            direction=_OUT,
+            seed=1,
+            restart=0.5,
+            want_edge_ids=True,
+        )
     draw.rest_of_nodes(version, types=[0, 1], parts=[0], taken_ids=taken, taken_types=types)
     for direction in (_OUT, _IN):
         draw.read_neighbors(version, edge_types=[0, 1], node_type=0, ids=ids, direction=direction, want_weights=True, want_edge_ids=True)

@@ -101,6 +101,10 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "probabilities of a fanout": lambda: graph.sample_fanout(
             papers, [["cites", "by"], ["cites", "writes"]], [3, 2], replace=False, probabilities=True, seed=SEED
         ),
+        "walks": lambda: graph.random_walk(people, ["writes", "cites", "by"], 7, seed=SEED),
+        "walks by any edge": lambda: graph.random_walk(mixed, length=6, ntype=types, edge_ids=True, seed=SEED),
+        "uniform walks against the edges": lambda: graph.random_walk(papers, ["cites"], 5, weighted=False, direction="in", seed=SEED),
+        "walks that go back": lambda: graph.random_walk(papers, [["cites", "by"], None], 6, restart=0.3, edge_ids=True, seed=SEED),
         "node features": lambda: graph.node_features(people, ["age", "name", "weight"], "person"),
         "paper features": lambda: graph.node_features(papers, ["words", "vec"]),
         "edge features": lambda: graph.edge_features([0, 5, WRITES - 1, 10**12, -1, 5], ["tags", "when"], "writes"),

@@ -200,6 +200,36 @@ class SampleFanoutReply(_message.Message):
     version: int
     def __init__(self, version: _Optional[int] = ...) -> None: ...
 
+class RandomWalkRequest(_message.Message):
+    __slots__ = ("space", "version", "seed", "steps", "length", "node_type", "uniform", "direction", "restart", "want_edge_ids")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    RESTART_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    seed: int
+    steps: _containers.RepeatedCompositeFieldContainer[_storaged_pb2.Step]
+    length: int
+    node_type: int
+    uniform: bool
+    direction: _common_pb2.Direction
+    restart: float
+    want_edge_ids: bool
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[_storaged_pb2.Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ...) -> None: ...
+
+class RandomWalkReply(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    def __init__(self, version: _Optional[int] = ...) -> None: ...
+
 class NeighborsRequest(_message.Message):
     __slots__ = ("space", "version", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "sort", "weight")
     SPACE_FIELD_NUMBER: _ClassVar[int]

@@ -207,6 +207,38 @@ class DrawNeighborsReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class Step(_message.Message):
+    __slots__ = ("edge_types",)
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    edge_types: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, edge_types: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class WalkRequest(_message.Message):
+    __slots__ = ("at", "steps", "length", "node_type", "uniform", "direction", "seed", "restart", "want_edge_ids")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    RESTART_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    steps: _containers.RepeatedCompositeFieldContainer[Step]
+    length: int
+    node_type: int
+    uniform: bool
+    direction: _common_pb2.Direction
+    seed: int
+    restart: float
+    want_edge_ids: bool
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ...) -> None: ...
+
+class WalkReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class ReadNeighborsRequest(_message.Message):
     __slots__ = ("at", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]

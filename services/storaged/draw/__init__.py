@@ -12,6 +12,7 @@ from storaged.draw.node import NodeDraws, NodeRace, nodes, race_nodes, rest_of_n
 from storaged.draw.ragged import Ragged, read_neighbors
 from storaged.draw.scans import read_edges, read_nodes
 from storaged.draw.version import EDGE, NODE, Share, Version
+from storaged.draw.walk import Walks, walk
 
 __all__ = [
     "EDGE",
@@ -24,6 +25,7 @@ __all__ = [
     "Ragged",
     "Share",
     "Version",
+    "Walks",
     "edge_features",
     "edges",
     "neighbors",
@@ -36,4 +38,5 @@ __all__ = [
     "read_nodes",
     "rest_of_edges",
     "rest_of_nodes",
+    "walk",
 ]

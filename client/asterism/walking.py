@@ -1,0 +1,103 @@
+"""Random walks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from asterism import arguments
+from asterism.records import WalkSample
+from asterism.sampling import Names, NodeTypes, Sampler, direction_of, version_of
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import storaged_pb2 as store
+
+
+class Walker(Sampler):
+    """The walking half of a graph."""
+
+    def random_walk(
+        self,
+        nodes: ArrayLike,
+        metapath: Sequence[Names] | None = None,
+        length: int | None = None,
+        *,
+        ntype: NodeTypes = None,
+        weighted: bool = True,
+        restart: float = 0.0,
+        direction: str = "out",
+        edge_ids: bool = False,
+        seed: int | None = None,
+        version: int | None = None,
+    ) -> WalkSample:
+        """Walk from each node: every step goes to one neighbor, drawn by edge weight or uniformly.
+
+        Parameters
+        ----------
+        nodes : int64[m]
+            Where to start; a node that is there twice walks twice, each walk by itself. -1 goes nowhere.
+        metapath : list of (str or list of str), optional
+            The edge types of each step, begun again where the walk is longer; None: every edge type at every step.
+        length : int, optional
+            Steps; as many as ``metapath`` has where left out.
+        ntype : str or int[m], optional
+            The type of the nodes, or of each. It may be left out where the first step's edge types start at the same one.
+        weighted : bool
+            By edge weight; otherwise uniformly over edges.
+        restart : float
+            The probability that a step leads back to the start instead, in 0 .. 1; a walk at a dead end may return too.
+        direction : {"out", "in"}
+            Along the edges, or against them (where the schema keeps in-copies).
+        edge_ids : bool
+            Whether to give the edges' ids too.
+
+        Returns
+        -------
+        WalkSample
+            ``nodes`` int64[m, length + 1], the start first; behind a dead end -1.
+
+        Notes
+        -----
+        Without restart, step s is the draw that `sample_fanout` makes of one neighbor at hop s, so that both give the
+        same nodes for the same seed.
+
+        Examples
+        --------
+        >>> graph.random_walk([1, 2], ["follows", "likes"], 4, seed=3).nodes.shape  # doctest: +SKIP
+        (2, 5)
+        """
+        if isinstance(metapath, str) or (metapath is not None and not len(metapath)):
+            raise InvalidRequest(f"metapath {metapath!r}: expected a list with the edge types of each step")
+        steps = [self._session.edge_type_ids(self.space, arguments.names(step)) for step in ([None] if metapath is None else metapath)]
+        if length is None and metapath is None:
+            raise InvalidRequest("a walk needs a metapath or a length; say how many steps it has")
+        if not 0.0 <= restart <= 1.0:
+            raise InvalidRequest(f"restart {restart}: a probability is in 0 .. 1")
+        taken = len(steps) if length is None else arguments.count("length", length)
+        ids = arguments.ids("nodes", nodes, least=-1)
+        way = direction_of(direction)
+        node_type, arrays = self._starts(ids, ntype, steps[0], way)
+        used = arguments.seed(seed)
+        head = wire.RandomWalkRequest(
+            space=self.space,
+            version=arguments.version(version),
+            seed=used,
+            steps=[store.Step(edge_types=step) for step in steps],
+            length=taken,
+            node_type=node_type,
+            uniform=not weighted,
+            direction=way,
+            restart=restart,
+            want_edge_ids=edge_ids,
+        )
+        reply = self._session.read("random_walk", head, arrays)
+        walked = reply.array("nodes", "int64", 2)
+        types = reply.optional("types", "int32", 2)
+        if types is None:
+            via = np.array([steps[s % len(steps)][0] for s in range(taken)], np.int32)
+            types = np.where(walked[:, 1:] >= 0, via[None, :], np.int32(-1))
+        return WalkSample(
+            nodes=walked, types=types, edge_ids=reply.array("eids", "int64", 2) if edge_ids else None, seed=used, version=version_of(reply.head)
+        )

@@ -1,0 +1,117 @@
+"""Random walks: the law of their steps, restarts, dead ends, and what can not be walked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests.kit import cases
+
+import asterism
+from asterism import Graph
+
+ALPHA = 1e-4
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
+    with asterism.open(tmp_path_factory.mktemp("walks")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def graph(client: asterism.Client) -> Graph:
+    return cases.load(client, "cases")
+
+
+@pytest.fixture(scope="module")
+def ring(client: asterism.Client) -> Graph:
+    """0 -> 1 (weight 1), 0 -> 2 (3), 1 -> 0 (1), 2 -> 0 (1), 2 -> 3 (1); 3 leads nowhere; 4 -> 4 by weight 0."""
+    client.create_space("ring", {"parts": 3, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
+    graph = client.graph("ring")
+    graph.upsert_nodes(np.arange(5), "n")
+    graph.upsert_edges([0, 0, 1, 2, 2, 4], [1, 2, 0, 0, 3, 4], "to", weights=[1, 3, 1, 1, 1, 0])
+    graph.build()
+    return graph
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("direction", ["out", "in"])
+def test_a_walk_is_a_fanout_of_one_neighbor_a_hop(graph: Graph, weighted: bool, direction: str) -> None:
+    people = np.concatenate([cases.person_ids()[:50], cases.person_ids()[:10], [-1, 12]])
+    metapath = ["writes", "cites", ["by", "cites"], "by"] if direction == "out" else ["by", "cites", ["writes", "cites"], "cites"]
+    walks = graph.random_walk(people, metapath, ntype="person", weighted=weighted, direction=direction, edge_ids=True, seed=4)
+    fanout = graph.sample_fanout(people, metapath, [1] * 4, ntype="person", weighted=weighted, direction=direction, edge_ids=True, seed=4)
+    assert walks.nodes[:, 0].tolist() == people.tolist()
+    assert walks.edge_ids is not None
+    for hop in range(4):
+        assert np.array_equal(walks.nodes[:, hop + 1], fanout.hops[hop].nodes)
+        assert np.array_equal(walks.types[:, hop], fanout.hops[hop].types)
+        assert np.array_equal(walks.edge_ids[:, hop], fanout.hops[hop].edge_ids)
+
+
+def test_every_path_has_the_probability_of_its_steps(ring: Graph) -> None:
+    n = 40_000
+    for weighted, heavy in ((True, 0.75), (False, 0.5)):
+        walks = ring.random_walk(np.zeros(n, np.int64), ["to"], 3, weighted=weighted, seed=11)
+        expected = {(0, 1, 0, 1): (1 - heavy) ** 2, (0, 1, 0, 2): (1 - heavy) * heavy}
+        expected |= {(0, 2, 0, 1): heavy / 2 * (1 - heavy), (0, 2, 0, 2): heavy / 2 * heavy, (0, 2, 3, -1): heavy / 2}
+        paths, counts = np.unique(walks.nodes, axis=0, return_counts=True)
+        assert {tuple(path) for path in paths.tolist()} == set(expected)
+        shares = np.array([expected[tuple(path)] for path in paths.tolist()])
+        assert stats.chisquare(counts, shares * n).pvalue > ALPHA
+
+
+def test_walks_from_one_node_do_not_follow_each_other(ring: Graph) -> None:
+    steps = ring.random_walk(np.zeros(40_000, np.int64), ["to"], 1, seed=12).nodes[:, 1]
+    pairs = np.bincount((steps[:-1] - 1) * 2 + (steps[1:] - 1), minlength=4)
+    p = np.array([0.25, 0.75])
+    assert stats.chisquare(pairs, np.outer(p, p).ravel() * pairs.sum()).pvalue > ALPHA
+
+
+def test_a_restart_leads_back_with_its_probability_and_from_a_dead_end_too(ring: Graph) -> None:
+    n = 40_000
+    walks = ring.random_walk(np.full(n, 2), ["to"], 2, restart=0.25, edge_ids=True, seed=13)
+    back = walks.types == -1
+    assert (walks.nodes[:, 1:][back & (walks.nodes[:, 1:] >= 0)] == 2).all()
+    assert stats.binomtest(int(np.count_nonzero(back[:, 0])), n, 0.25).pvalue > ALPHA
+    stuck = walks.nodes[:, 1] == 3
+    assert stats.binomtest(int(np.count_nonzero(walks.nodes[stuck, 2] == 2)), int(stuck.sum()), 0.25).pvalue > ALPHA
+    assert set(walks.nodes[stuck, 2].tolist()) == {2, -1}
+    assert walks.edge_ids is not None
+    assert (walks.edge_ids[back] == -1).all()
+    always = ring.random_walk([0, 1, 3], ["to"], 5, restart=1.0, seed=1)
+    assert always.nodes.tolist() == [[0] * 6, [1] * 6, [3] * 6]
+
+
+def test_a_walk_ends_where_there_is_no_edge_and_where_there_is_no_node(ring: Graph) -> None:
+    assert ring.random_walk([3, -1, 99, 4], ["to"], 3, seed=1).nodes.tolist() == [[3, -1, -1, -1], [-1] * 4, [99, -1, -1, -1], [4, -1, -1, -1]]
+    assert ring.random_walk([4], ["to"], 2, weighted=False, seed=1).nodes.tolist() == [[4, 4, 4]]
+    assert ring.random_walk([], ["to"], 3).nodes.shape == (0, 4)
+    assert ring.random_walk([1, 2], ["to"], 0).nodes.tolist() == [[1], [2]]
+
+
+def test_a_metapath_begins_again_and_types_say_which_edge_was_taken(graph: Graph) -> None:
+    writes, cites, by = (graph.schema.edge_type_id(name) for name in ("writes", "cites", "by"))
+    walks = graph.random_walk(cases.person_ids()[:100], ["writes", "cites", "by"], 7, seed=3)
+    assert walks.nodes.shape == (100, 8)
+    for step, etype in enumerate([writes, cites, by, writes, cites, by, writes]):
+        assert set(walks.types[:, step].tolist()) <= {etype, -1}
+        assert ((walks.types[:, step] == -1) == (walks.nodes[:, step + 1] == -1)).all()
+    assert (walks.nodes[:, 7] >= 0).sum() > 10
+
+
+def test_what_can_not_be_walked_is_refused_with_its_value(graph: Graph) -> None:
+    for call, error, said in (
+        (lambda: graph.random_walk([1], None), asterism.InvalidRequest, "needs a metapath or a length"),
+        (lambda: graph.random_walk([1], "cites", 3), asterism.InvalidRequest, "'cites'"),
+        (lambda: graph.random_walk([1], ["cites"], -3), asterism.InvalidRequest, "length -3"),
+        (lambda: graph.random_walk([1], ["cites"], 3, restart=1.5), asterism.InvalidRequest, "restart 1.5"),
+        (lambda: graph.random_walk([1], ["eats"], 3), asterism.NotFound, "'eats'"),
+        (lambda: graph.random_walk([1], [None], 3), asterism.InvalidRequest, "say ntype"),
+        (lambda: graph.random_walk(np.zeros(10**5, np.int64), ["cites"], 1000), asterism.InvalidRequest, "ask for"),
+    ):
+        with pytest.raises(error, match=said):
+            call()  # type: ignore[no-untyped-call]
