@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,12 @@ class Reference:
             out.append((*entries[entry], rows[column_of(word(row_key, i), weights)][0]))
         return out
 
+    def share(self, element: int, *, types: Sequence[int], of: tuple[int, Any], uniform: bool) -> float:
+        """The probability of a row (type, row) in one draw."""
+        rows = [(t, row, w) for t in set(types) for part in range(self.schema.parts) for row, w in self.rows(element, t, part)]
+        total = sum(Fraction(1 if uniform else w) for _, _, w in rows)
+        return float(next(Fraction(1 if uniform else w) for t, row, w in rows if (t, row) == of) / total)
+
     def race(
         self, element: int, *, types: Sequence[int], seed: int, count: int, taken: set[tuple[int, int]], uniform: bool
     ) -> list[tuple[float, int, int]]:
@@ -191,6 +198,28 @@ class Reference:
             rest += [(-math.log(unit(word(race_key, c))) / weights[t][c], union.index(t), c) for c in left]
         chosen += [(union[at], c) for _, at, c in sorted(rest)[: count - len(chosen)]]
         return [drawn(t, c) for t, c in chosen]
+
+    def probabilities(
+        self,
+        drawn: Sequence[tuple[int, int, int, float]],
+        *,
+        edge_types: Sequence[int],
+        node_type: int,
+        node: int,
+        count: int,
+        replace: bool,
+        uniform: bool,
+        direction: int,
+    ) -> list[float]:
+        """The probability of each of a node's draws, in their order: given the earlier ones where they are without replacement."""
+        edges = [w for t in edge_types if self.near_type(t, direction) == node_type for _, _, w in self.adjacency(t, node, direction)]
+        left = sum((Fraction(1 if uniform else w) for w in edges), Fraction(0))
+        out = []
+        for *_, w in drawn:
+            weight = Fraction(1 if uniform else w)
+            out.append(1.0 if not replace and len(edges) <= count else float(weight / left))
+            left -= 0 if replace else weight
+        return out
 
     def _all_equal(self, edge_type: int) -> bool:
         weights = self.edges[self.schema.edge_types[edge_type].name].weights

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graphd.distinct import MAX_REPEATS, FirstSeen, race_winners
+from graphd.distinct import MAX_REPEATS, FirstSeen, given_earlier, race_winners
 
 
 def stream(ids: np.ndarray) -> dict[str, np.ndarray]:
@@ -64,3 +64,27 @@ def test_the_smallest_keys_win_the_race_over_all_hosts_and_ties_go_by_id() -> No
     won = race_winners([one, two], "ids", 3)
     assert won["ids"].tolist() == [3, 4, 9]
     assert "keys" not in won
+
+
+def never() -> float:
+    raise AssertionError("enough is left to tell by a subtraction")
+
+
+def test_what_earlier_draws_left_is_asked_for_only_where_little_is_left() -> None:
+    shares = np.array([0.5, 0.125, 0.0625])
+    expected = [0.5, 0.125 / 0.5, 0.0625 / 0.375]
+    np.testing.assert_allclose(given_earlier(shares, uniform=False, available=9, rest=never), expected, rtol=1e-15)
+    heavy = np.array([0.75, 0.2])
+    assert given_earlier(heavy, uniform=False, available=3, rest=lambda: 0.05).tolist() == [0.75, 0.8]
+    asked = []
+    given_earlier(heavy, uniform=False, available=3, rest=lambda: asked.append(1) or 0.05)
+    assert asked == [1]
+
+
+def test_the_last_of_all_rows_is_certain_and_nobody_is_asked_what_is_left() -> None:
+    shares = np.array([0.9, 1e-9, 0.1, 3e-20])
+    given = given_earlier(shares, uniform=False, available=4, rest=never)
+    np.testing.assert_allclose(given, [0.9, 1e-8, 1.0, 1.0], rtol=1e-7)
+    assert given[3] == 1.0
+    assert given_earlier(np.full(3, 1 / 7), uniform=True, available=7, rest=never).tolist() == [1 / 7, 1 / 6, 1 / 5]
+    assert given_earlier(np.zeros(0), uniform=False, available=3, rest=never).size == 0

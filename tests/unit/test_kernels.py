@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import sys
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -81,8 +82,11 @@ def graph(form: str, parts: int = 3) -> tuple[draw.Version, Reference]:
 def test_node_draws_are_the_oracles(form: str, uniform: bool) -> None:
     version, reference = graph(form)
     expected = reference.draws(1, types=[1, 0], seed=11, start=5, count=100, uniform=uniform)
-    drawn = draw.nodes(version, types=[1, 0], parts=range(3), seed=11, start=5, count=100, uniform=uniform)
+    drawn = draw.nodes(version, types=[1, 0], parts=range(3), seed=11, start=5, count=100, uniform=uniform, want_probabilities=True)
     assert list(zip(drawn.types.tolist(), drawn.ids.tolist(), strict=True)) == [(t, row) for t, _, row in expected]
+    assert drawn.probabilities is not None
+    shares = [reference.share(1, types=[0, 1], of=(t, row), uniform=uniform) for t, _, row in expected[:20]]
+    np.testing.assert_allclose(drawn.probabilities[:20], shares, rtol=1e-14)
     some = draw.nodes(hosted(version, [2]), types=[0, 1], parts=[2], seed=11, start=5, count=100, uniform=uniform)
     assert list(zip(some.types.tolist(), some.ids.tolist(), strict=True)) == [(t, row) for t, part, row in expected if part == 2]
 
@@ -92,7 +96,10 @@ def test_node_draws_are_the_oracles(form: str, uniform: bool) -> None:
 def test_edge_draws_are_the_oracles(form: str, uniform: bool) -> None:
     version, reference = graph(form)
     expected = reference.draws(2, types=[0, 1], seed=12, start=0, count=100, uniform=uniform)
-    drawn = draw.edges(version, types=[0, 1], parts=[0, 1, 2], seed=12, start=0, count=100, uniform=uniform)
+    drawn = draw.edges(version, types=[0, 1], parts=[0, 1, 2], seed=12, start=0, count=100, uniform=uniform, want_probabilities=True)
+    assert drawn.probabilities is not None
+    shares = [reference.share(2, types=[0, 1], of=(t, row), uniform=uniform) for t, _, row in expected[:20]]
+    np.testing.assert_allclose(drawn.probabilities[:20], shares, rtol=1e-14)
     found = zip(drawn.types.tolist(), drawn.src.tolist(), drawn.dst.tolist(), drawn.eids.tolist(), strict=True)
     assert list(found) == [(t, *row) for t, _, row in expected]
     weighted = drawn.types == 0
@@ -114,15 +121,41 @@ def test_neighbor_draws_are_the_oracles(form: str, edge_types: list[int], replac
     asked: dict[str, Any] = {"edge_types": edge_types, "count": count, "replace": replace, "uniform": uniform, "direction": 1, "seed": 9, "hop": 1}
     ids = np.r_[reference.nodes["a"].ids[:20], 3, 0, -1, 39, 40, 10**12, 3].astype(np.int64)
     positions = np.arange(ids.size)[::-1] + 100
-    drawn = draw.neighbors(version, node_type=0, ids=ids, positions=positions, want_weights=True, want_edge_ids=True, **asked)
+    drawn = draw.neighbors(
+        version, node_type=0, ids=ids, positions=positions, want_weights=True, want_edge_ids=True, want_probabilities=True, **asked
+    )
     assert drawn.ids.shape == (ids.size, count)
+    assert drawn.probabilities is not None
+    given = {name: value for name, value in asked.items() if name not in ("seed", "hop")}
     for i, (node, position) in enumerate(zip(ids.tolist(), positions.tolist(), strict=True)):
         expected = reference.neighbors(node_type=0, node=node, position=position, **asked)
+        probabilities = reference.probabilities(expected, node_type=0, node=node, **given)
+        np.testing.assert_allclose(drawn.probabilities[i], probabilities + [0.0] * (count - len(expected)), rtol=1e-14)
         expected += [(-1, -1, -1, 0.0)] * (count - len(expected))
         assert drawn.weights is not None
         assert drawn.eids is not None
         types = [t for t, *_ in expected] if drawn.types is None else drawn.types[i].tolist()
         assert list(zip(types, drawn.ids[i].tolist(), drawn.eids[i].tolist(), drawn.weights[i].tolist(), strict=True)) == expected
+
+
+def test_a_hubs_probabilities_are_exact_however_much_was_drawn_and_however_little_is_left() -> None:
+    size, count = 200_000, 30
+    rng = np.random.default_rng(6)
+    weights = np.r_[[3e7, 2e6, 1e6], rng.random(size - 3)].astype(np.float32)
+    schema = Schema(node_types=(NodeType(name="n"),), edge_types=(EdgeType(src_type="n", relation="e", dst_type="n", weighted=True),), parts=1)
+    hub = {"n:e:n": Edges(src=np.zeros(size, np.int64), dst=np.arange(size), weights=weights)}
+    version = version_of(schema, {"n": Nodes(ids=np.arange(size))}, hub)
+    asked: dict[str, Any] = {"edge_types": [0], "node_type": 0, "ids": np.zeros(8, np.int64), "positions": np.arange(8), "replace": False}
+    asked |= {"uniform": False, "direction": 1, "seed": 1, "hop": 0, "want_weights": True, "want_edge_ids": False, "want_probabilities": True}
+    drawn, fewer = (draw.neighbors(version, count=n, **asked) for n in (count, 4))
+    assert drawn.weights is not None
+    assert drawn.probabilities is not None
+    assert fewer.probabilities is not None
+    total = sum(map(Fraction, weights.tolist()))
+    for row, found in zip(drawn.weights.tolist(), drawn.probabilities, strict=True):
+        before = np.r_[0, np.cumsum([Fraction(w) for w in row[:-1]])]
+        np.testing.assert_allclose(found, [float(Fraction(w) / (total - b)) for w, b in zip(row, before, strict=True)], rtol=1e-14)
+    np.testing.assert_allclose(fewer.probabilities, drawn.probabilities[:, :4], rtol=1e-14)
 
 
 @pytest.mark.parametrize("replace", [True, False])
