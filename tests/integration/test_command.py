@@ -102,6 +102,18 @@ def test_draws_repeat_with_their_seed(asterism: Command) -> None:
     assert [len(hop["nodes"]) for hop in far["hops"]] == [6, 12]
 
 
+def test_draws_come_with_their_probabilities_where_these_are_asked_for(asterism: Command) -> None:
+    assert asterism("sample", "nodes", "shop", "-n", 3)["probabilities"] is None
+    nodes = asterism("sample", "nodes", "shop", "-n", 40, "--type", "item", "--uniform", "--distinct", "--probabilities")
+    assert nodes["probabilities"] == [1 / (80 - k) for k in range(40)]
+    edges = asterism("sample", "edges", "shop", "-n", 3, "--type", "buys", "--probabilities")
+    shares = [p / weight for p, weight in zip(edges["probabilities"], edges["weights"], strict=True)]
+    assert shares == pytest.approx([shares[0]] * 3, rel=1e-14)
+    near = asterism("sample", "neighbors", "shop", 1, 2, "--type", "clicks", "-n", 2, "--uniform", "--probabilities")
+    far = asterism("sample", "fanout", "shop", 1, 2, "--hop", "clicks=2", "--uniform", "--probabilities", "--seed", near["seed"])
+    assert [p for row in near["probabilities"] for p in row] == far["hops"][0]["probabilities"]
+
+
 def test_jobs_are_submitted_watched_and_listed(asterism: Command) -> None:
     job = asterism("job", "submit", "shop", "--wait")
     assert (job["state"], job["kind"]) == ("FINISHED", "build")

@@ -29,6 +29,9 @@ Nodes = Annotated[list[int], typer.Argument(metavar="NODE...", help="Where to st
 Count = Annotated[int, typer.Option("-n", "--count", min=0, help="How many to draw.")]
 Uniform = Annotated[bool, typer.Option("--uniform", help="Every one the same chance, whatever its weight.")]
 Distinct = Annotated[bool, typer.Option("--distinct", help="None twice: draw without replacement.")]
+Probabilities = Annotated[
+    bool, typer.Option("--probabilities", help="The probability of each draw too; without replacement, given the earlier ones.")
+]
 Seed = Annotated[int | None, typer.Option(help="Repeat a draw: the same seed gives the same answer.")]
 Version = Annotated[int | None, typer.Option("--at", min=1, metavar="VERSION", help="Draw from this version.")]
 NodeType = Annotated[str | None, typer.Option(help="The type of the nodes that one starts from, where the edge types do not say.")]
@@ -52,6 +55,20 @@ def _names(schema: Schema, element: str, ids: Any) -> list[str]:
     return [kinds[i].name if i >= 0 else "-" for i in ids.tolist()]
 
 
+def _columns(names: tuple[str, ...], columns: list[Any], sample: Any) -> tuple[tuple[str, ...], list[list[Any]]]:
+    """A table's head and its first columns of cells, with probabilities where there are any."""
+    if sample.probabilities is not None:
+        names, columns = (*names, "probability"), [*columns, sample.probabilities]
+    return names, [column[:SHOWN].tolist() for column in columns]
+
+
+def _nodes_shown(nodes: Any, probabilities: Any) -> list[str]:
+    """Nodes, each with the probability of its draw where that is known."""
+    if probabilities is None:
+        return [str(node) for node in nodes.tolist()]
+    return [f"{node} ({p:.4g})" for node, p in zip(nodes.tolist(), probabilities.tolist(), strict=True)]
+
+
 def _shown(title: str, total: int) -> str:
     return title if total <= SHOWN else f"{title} (the first {SHOWN} of {total:,})"
 
@@ -65,21 +82,25 @@ def nodes(
     type_names: Annotated[list[str] | None, typer.Option("--type", help="Of this node type (repeat for several). Default: all.")] = None,
     uniform: Uniform = False,
     distinct: Distinct = False,
+    probabilities: Probabilities = False,
     seed: Seed = None,
     at: Version = None,
 ) -> None:
     """Draw nodes by weight."""
 
     def render(sample: Any, schema: Schema) -> RenderableType:
-        rows = zip(_names(schema, "node", sample.types[:SHOWN]), sample.nodes[:SHOWN].tolist(), strict=True)
-        return table(_shown("nodes", len(sample)), ("type", "node"), rows)
+        names, columns = _columns(("type", "node"), [sample.nodes], sample)
+        return table(_shown("nodes", len(sample)), names, zip(_names(schema, "node", sample.types[:SHOWN]), *columns, strict=True))
 
-    _draw(
-        context, space, lambda g: g.sample_nodes(count, type_names or None, weighted=not uniform, replace=not distinct, seed=seed, version=at), render
-    )
+    def ask(graph: Graph) -> Any:
+        return graph.sample_nodes(
+            count, type_names or None, weighted=not uniform, replace=not distinct, probabilities=probabilities, seed=seed, version=at
+        )
+
+    _draw(context, space, ask, render)
 
 
-@app.command(epilog="Example: asterism sample edges shop -n 5 --type user:buys:item")
+@app.command(epilog="Example: asterism sample edges shop -n 5 --type user:buys:item --probabilities")
 def edges(
     context: typer.Context,
     space: Space,
@@ -88,19 +109,23 @@ def edges(
     type_names: Annotated[list[str] | None, typer.Option("--type", help="Of this edge type (repeat for several). Default: all.")] = None,
     uniform: Uniform = False,
     distinct: Distinct = False,
+    probabilities: Probabilities = False,
     seed: Seed = None,
     at: Version = None,
 ) -> None:
     """Draw edges by weight."""
 
     def render(sample: Any, schema: Schema) -> RenderableType:
-        columns = (sample.src, sample.dst, sample.edge_ids, sample.weights)
-        rows = zip(_names(schema, "edge", sample.types[:SHOWN]), *(column[:SHOWN].tolist() for column in columns), strict=True)
-        return table(_shown("edges", len(sample)), ("type", "from", "to", "edge id", "weight"), rows)
+        drawn = [sample.src, sample.dst, sample.edge_ids, sample.weights]
+        names, columns = _columns(("type", "from", "to", "edge id", "weight"), drawn, sample)
+        return table(_shown("edges", len(sample)), names, zip(_names(schema, "edge", sample.types[:SHOWN]), *columns, strict=True))
 
-    _draw(
-        context, space, lambda g: g.sample_edges(count, type_names or None, weighted=not uniform, replace=not distinct, seed=seed, version=at), render
-    )
+    def ask(graph: Graph) -> Any:
+        return graph.sample_edges(
+            count, type_names or None, weighted=not uniform, replace=not distinct, probabilities=probabilities, seed=seed, version=at
+        )
+
+    _draw(context, space, ask, render)
 
 
 @app.command(epilog="Example: asterism sample neighbors shop 17 23 --type user:buys:item -n 5")
@@ -115,19 +140,32 @@ def neighbors(
     direction: Direction = "out",
     uniform: Uniform = False,
     distinct: Distinct = False,
+    probabilities: Probabilities = False,
     seed: Seed = None,
     at: Version = None,
 ) -> None:
     """Draw neighbors of each given node."""
 
     def render(sample: Any, schema: Schema) -> RenderableType:
-        drawn = zip(nodes[:SHOWN], sample.nodes[:SHOWN].tolist(), strict=True)
-        rows = [(node, ", ".join(str(n) for n in row if n >= 0) or "no neighbors") for node, row in drawn]
+        rows = []
+        for i, node in enumerate(nodes[:SHOWN]):
+            hit = sample.mask[i]
+            drawn = _nodes_shown(sample.nodes[i][hit], None if sample.probabilities is None else sample.probabilities[i][hit])
+            rows.append((node, ", ".join(drawn) or "no neighbors"))
         return table(_shown("neighbors", len(nodes)), ("node", "drawn neighbors"), rows)
 
     def ask(graph: Graph) -> Any:
         return graph.sample_neighbors(
-            nodes, type_names, count, ntype=node_type, direction=direction, weighted=not uniform, replace=not distinct, seed=seed, version=at
+            nodes,
+            type_names,
+            count,
+            ntype=node_type,
+            direction=direction,
+            weighted=not uniform,
+            replace=not distinct,
+            probabilities=probabilities,
+            seed=seed,
+            version=at,
         )
 
     _draw(context, space, ask, render)
@@ -152,6 +190,7 @@ def fanout(
     direction: Direction = "out",
     uniform: Uniform = False,
     distinct: Distinct = False,
+    probabilities: Probabilities = False,
     seed: Seed = None,
     at: Version = None,
 ) -> None:
@@ -159,13 +198,25 @@ def fanout(
     hops = [parse_hop(text) for text in hop]
 
     def render(sample: Any, schema: Schema) -> RenderableType:
-        rows = [(i + 1, hop[i], len(h), int((h.nodes >= 0).sum()), ", ".join(map(str, h.nodes[:10].tolist()))) for i, h in enumerate(sample.hops)]
+        rows = []
+        for i, h in enumerate(sample.hops):
+            first = _nodes_shown(h.nodes[:10], None if h.probabilities is None else h.probabilities[:10])
+            rows.append((i + 1, hop[i], len(h), int((h.nodes >= 0).sum()), ", ".join(first)))
         return table("hops", ("hop", "drawn", "places", "filled", "the first ones"), rows)
 
     def ask(graph: Graph) -> Any:
         metapath, counts = [names for names, _ in hops], [count for _, count in hops]
         return graph.sample_fanout(
-            nodes, metapath, counts, ntype=node_type, direction=direction, weighted=not uniform, replace=not distinct, seed=seed, version=at
+            nodes,
+            metapath,
+            counts,
+            ntype=node_type,
+            direction=direction,
+            weighted=not uniform,
+            replace=not distinct,
+            probabilities=probabilities,
+            seed=seed,
+            version=at,
         )
 
     _draw(context, space, ask, render)
