@@ -41,6 +41,7 @@ class Report:
     tasks: Sequence[pb.TaskReport] = ()
     held: Sequence[pb.HeldVersion] = ()
     free_bytes: int = 0
+    dropped_loads: Sequence[int] = ()
 
 
 class Beats:
@@ -153,6 +154,7 @@ class Beats:
                             held=said.held,
                             free_bytes=said.free_bytes,
                             cluster=self._cluster(),
+                            dropped_loads=said.dropped_loads,
                         ),
                         BEAT_TIMEOUT_S,
                     ),

@@ -36,7 +36,7 @@ class Images(Holdings):
     """The images of published versions: no stores, so that nothing is written."""
 
     def __init__(self, folders: Folders, published: meta.PollReply) -> None:
-        super().__init__(folders, verify=False)
+        super().__init__(folders)
         self._opened: dict[tuple[int, int], Version] = {}
         for route in published.spaces:
             schema = Schema.from_proto(route.space.schema)

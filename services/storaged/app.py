@@ -7,10 +7,11 @@ import resource
 import shutil
 import threading
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 from asterism_proto.errors import Conflict
-from asterism_proto.methods import STORE
+from asterism_proto.methods import BEATS, STORE
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
@@ -27,12 +28,16 @@ from storaged.cluster import Cluster
 from storaged.draw import Share
 from storaged.folders import Folders
 from storaged.holdings import Holdings, Wanted, WantedSpace
+from storaged.opening import Opener
 from storaged.settings import StoragedSettings
+from storaged.sweeping import Sweeper
 from storaged.warm import warm
 
 logger = logging.getLogger(__name__)
 
 _SERVICE = STORE["write_blocks"].service
+_ASK_S = 10.0
+"""How long a question to metad may take."""
 _STATES = {
     work.QUEUED: pb.QUEUE,
     work.RUNNING: pb.RUNNING,
@@ -60,13 +65,29 @@ class Storaged:
         self._folders = Folders(settings.data)
         self._was_clean = self._folders.clean.exists()
         self._folders.clean.unlink(missing_ok=True)
+        self._metad = metad
         self._cluster = Cluster(self._folders.cluster)
-        self._holdings = Holdings(self._folders, verify=settings.verify_images or not self._was_clean)
+        self._holdings = Holdings(self._folders)
         self._work = work.Work(
             folders=self._folders,
             store=self._holdings.store,
             memory_limit_mib=settings.memory_limit_mib,
             concurrent=settings.concurrent_builds,
+            changed=self._build_changed,
+        )
+        self._opener = Opener(
+            self._holdings,
+            self._folders,
+            verify=settings.verify_images or not self._was_clean,
+            retry_s=settings.open_retry_s,
+            changed=self._poke,
+        )
+        self._sweeper = Sweeper(
+            self._holdings,
+            self._folders,
+            busy=self._work.busy,
+            dead_loads=self._dead_loads,
+            interval_s=settings.sweep_interval_s,
             changed=self._poke,
         )
         self.metrics = Metrics("storaged")
@@ -101,6 +122,8 @@ class Storaged:
     def start(self) -> None:
         """Begin to talk to metad, and compile; opens no port."""
         threading.Thread(target=self._warm, name="warm", daemon=True).start()
+        self._opener.start()
+        self._sweeper.start()
         self._beats.start()
 
     def ready(self) -> list[str]:
@@ -142,7 +165,9 @@ class Storaged:
         if self._http is not None:
             self._http.stop()
         self._beats.stop()
+        self._opener.stop()
         self._work.stop()
+        self._sweeper.stop()
         # Images that were to be verified and were not keep the folder unclean.
         verified = self._was_clean or (self._beats.heard() and not self._holdings.missing())
         self._holdings.close()
@@ -167,17 +192,28 @@ class Storaged:
     def _poke(self) -> None:
         self._beats.poke()
 
+    def _build_changed(self) -> None:
+        self._beats.poke()
+        self._sweeper.nudge()
+
     def _hear(self, reply: meta.PollReply) -> None:
         """Take over the whole desired state: orders are withdrawn first, for what they use may be removed."""
         self._cluster.check(reply.cluster)
         schemas = {route.space.space_id: Schema.from_proto(route.space.schema) for route in reply.spaces}
-        orders = [_order(order, schemas[order.space_id]) for order in reply.orders if order.space_id in schemas]
-        wanted = [self._wanted(route, schemas[route.space.space_id], reply) for route in reply.spaces]
-        self._work.withdraw(orders)
-        self._holdings.apply(wanted)
-        self._work.apply(orders)
-        self._holdings.sweep({space.space_id: self._work.busy(space.space_id) for space in wanted})
+        wanted = {route.space.space_id: self._wanted(route, schemas[route.space.space_id], reply) for route in reply.spaces}
+        orders = [_order(order, wanted[order.space_id]) for order in reply.orders if order.space_id in wanted]
+        with self._holdings.lock:
+            self._work.withdraw(orders)
+            self._holdings.apply(list(wanted.values()))
+            self._work.apply(orders)
+        self._opener.wake()
+        self._sweeper.wake()
         self._beats.poke()
+
+    def _dead_loads(self, space_id: int, loads: Sequence[int]) -> Sequence[int]:
+        request = meta.LoadsHeld(uuid=self._identity.uuid, space_id=space_id, loads=loads)
+        reply = self._metad.call(BEATS["find_dead_loads"], request, _ASK_S) if loads else meta.DeadLoads()
+        return list(cast(meta.DeadLoads, reply).loads)
 
     def _wanted(self, route: meta.SpaceRoute, schema: Schema, reply: meta.PollReply) -> WantedSpace:
         mine = tuple(part for part, hosts in enumerate(route.space.parts) if self._identity.uuid in hosts.hosts)
@@ -188,6 +224,7 @@ class Storaged:
             parts=mine,
             versions=tuple(_version(manifest) for manifest in route.versions),
             abandoned_loads=tuple(reply.abandoned_loads),
+            kept_jobs=tuple(kept.job_id for kept in reply.kept_jobs if kept.space_id == route.space.space_id),
         )
 
     def _report(self) -> Report:
@@ -196,6 +233,7 @@ class Storaged:
             tasks=[_task_report(progress) for progress in self._work.progress()] if self._beats.leased() else [],
             held=[meta.HeldVersion(space_id=space_id, version=version) for space_id, version in self._holdings.versions()],
             free_bytes=shutil.disk_usage(self._settings.data).free,
+            dropped_loads=self._holdings.dropped_loads(),
         )
 
     def _warm(self) -> None:
@@ -222,18 +260,19 @@ def _allow_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _order(order: meta.TaskOrder, schema: Schema) -> work.Order:
+def _order(order: meta.TaskOrder, space: WantedSpace) -> work.Order:
     return work.Order(
         task_id=order.task_id,
         job_id=order.job_id,
         attempt=order.attempt,
         kind=order.kind,
         space_id=order.space_id,
-        schema=schema,
+        schema=space.schema,
         parts=tuple(order.parts),
         cut=order.cut,
         loads=tuple(order.loads),
         commits=tuple(order.commits),
+        beside=tuple(want.job_id for want in space.versions),
     )
 
 

@@ -32,6 +32,10 @@ class Folders:
         """What a job built: tables and images."""
         return self.builds(space_id) / str(job_id)
 
+    def checkpoints(self, space_id: int) -> Path:
+        """What its jobs read, by job."""
+        return self.space(space_id) / "checkpoints"
+
     def checkpoint(self, space_id: int, job_id: int) -> Path:
         """What a job reads."""
-        return self.space(space_id) / "checkpoints" / str(job_id)
+        return self.checkpoints(space_id) / str(job_id)

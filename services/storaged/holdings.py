@@ -1,22 +1,21 @@
 """The spaces that this storaged holds parts of: their stores, and the versions it serves.
 
-`storaged.app` brings each desired state in; `storaged.api` reads. What the desired state does not name goes.
+`storaged.app` brings each desired state in; `storaged.opening` opens versions, `storaged.sweeping` removes what the
+desired state does not name; `storaged.api` reads.
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from asterism_proto.errors import AsterismError, NotFound, Stale
+from asterism_proto.errors import AsterismError, Stale
 from asterism_proto.schema import Schema
 from storaged.draw import Share, Version
 from storaged.folders import Folders
 from storaged.store.graph import GraphStore
-from storaged.store.image import open_part
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +44,9 @@ class WantedSpace:
     """Held here."""
     versions: tuple[Wanted, ...]
     abandoned_loads: tuple[int, ...] = ()
+    """Whose blocks are to go, of this space or of another one."""
+    kept_jobs: tuple[int, ...] = ()
+    """Jobs that are not served, but may go on with what they left."""
 
 
 @dataclass(slots=True)
@@ -52,11 +54,10 @@ class _Held:
     wanted: WantedSpace
     store: GraphStore
     versions: dict[int, Version] = field(default_factory=dict)
-    jobs: dict[int, int] = field(default_factory=dict)
-    """version -> the job that built it."""
     faults: dict[int, str] = field(default_factory=dict)
     """Versions that can not be served, and why."""
-    dropped_loads: set[int] = field(default_factory=set)
+    dropped_loads: frozenset[int] = frozenset()
+    """Of the abandoned loads: those without a block here."""
 
 
 class Holdings:
@@ -65,35 +66,33 @@ class Holdings:
     Parameters
     ----------
     folders : Folders
-    verify : bool
-        Check every byte of an image before it is served.
     """
 
-    def __init__(self, folders: Folders, *, verify: bool) -> None:
-        self._folders, self._verify = folders, verify
-        self._lock = threading.RLock()
+    def __init__(self, folders: Folders) -> None:
+        self._folders = folders
+        self.lock = threading.RLock()
+        """Held while a desired state is taken over, orders included, and while it is decided what goes."""
         self._spaces: dict[int, _Held] = {}
         self._refused: dict[int, str] = {}
         """Spaces that can not be opened, and why."""
+        self._named: frozenset[int] = frozenset()
+        self._opening: tuple[int, int, int] | None = None
 
     def apply(self, wanted: Sequence[WantedSpace]) -> None:
-        """Open what is new, let go of what is not wanted any more."""
-        with self._lock:
-            names = {space.space_id: space for space in wanted}
-            for space_id in [space_id for space_id in self._spaces if space_id not in names]:
+        """Open the stores of new spaces, let go of what is not wanted any more."""
+        with self.lock:
+            self._named = frozenset(space.space_id for space in wanted)
+            for space_id in [space_id for space_id in self._spaces if space_id not in self._named]:
                 self._spaces.pop(space_id).store.close()
                 logger.info("space_dropped", extra={"space": space_id})
-            if self._folders.spaces.is_dir():
-                for folder in self._folders.spaces.iterdir():
-                    if folder.name.isdigit() and int(folder.name) not in names:
-                        shutil.rmtree(folder, ignore_errors=True)
-            self._refused.clear()
+            refused = {}
             for space in wanted:
                 try:
                     self._apply_space(space)
                 except AsterismError as error:  # one space's trouble is not the others'
-                    self._refused[space.space_id] = f"space {space.name} can not be opened: {error.message}"
+                    refused[space.space_id] = f"space {space.name} can not be opened: {error.message}"
                     logger.error("space_refused", extra={"space": space.name, "cause": error.message})
+            self._refused = refused
 
     def _apply_space(self, space: WantedSpace) -> None:
         held = self._spaces.get(space.space_id)
@@ -102,53 +101,82 @@ class Holdings:
             path.parent.mkdir(parents=True, exist_ok=True)
             held = self._spaces[space.space_id] = _Held(wanted=space, store=GraphStore.open(path, space.schema))
         held.wanted = space
-        for version in [version for version in held.versions if version not in {want.version for want in space.versions}]:
-            # Draws under way keep their arrays mapped; files go when the folder is swept.
-            del held.versions[version]
-            held.jobs.pop(version, None)
-        for want in space.versions:
-            if want.version not in held.versions:
-                self._open(held, want)
-        gone = set(space.abandoned_loads) - held.dropped_loads
-        if gone:
-            held.store.drop_loads(sorted(gone))
-            held.dropped_loads |= gone
+        numbers = {want.version for want in space.versions}
+        # Draws under way keep their arrays mapped; files go when the folder is swept.
+        held.versions = {version: opened for version, opened in held.versions.items() if version in numbers}
+        held.faults = {version: cause for version, cause in held.faults.items() if version in numbers}
+        held.dropped_loads &= frozenset(space.abandoned_loads)
 
-    def _open(self, held: _Held, want: Wanted) -> None:
-        folder = self._folders.build(held.wanted.space_id, want.job_id) / "parts"
-        try:
-            images = {}
-            for part in held.wanted.parts:
-                image = open_part(folder / f"p{part:05d}", verify=self._verify)
-                if image.digest != want.images.get(part):
-                    raise NotFound(
-                        f"the image of part {part} has digest {image.digest}, version {want.version} was sealed with {want.images.get(part)}"
-                    )
-                images[part] = image
-        except AsterismError as error:
-            held.faults[want.version] = error.message
-            logger.error("version_refused", extra={"space": held.wanted.name, "version": want.version, "cause": error.message})
-            return
-        held.faults.pop(want.version, None)
-        held.jobs[want.version] = want.job_id
-        held.versions[want.version] = Version(
-            space_id=held.wanted.space_id, version=want.version, digest=want.digest, schema=held.wanted.schema, totals=want.totals, parts=images
+    # -- what is to be opened -------------------------------------------------------------------------------------
+
+    def unopened(self) -> list[tuple[WantedSpace, Wanted]]:
+        """The versions that are to be served and are not, newest first."""
+        with self.lock:
+            found = [(held.wanted, want) for held in self._spaces.values() for want in held.wanted.versions if want.version not in held.versions]
+        return sorted(found, key=lambda pair: -pair[1].version)
+
+    def wants(self, space_id: int, want: Wanted) -> bool:
+        """Whether a version is still to be served."""
+        held = self._spaces.get(space_id)
+        return held is not None and any(
+            other is want or (other.version, other.digest) == (want.version, want.digest) for other in held.wanted.versions
         )
-        logger.info("version_opened", extra={"space": held.wanted.name, "version": want.version, "parts": len(images)})
 
-    def sweep(self, busy: Mapping[int, set[int]]) -> None:
-        """Remove what no version, and none of the jobs ``busy`` by space, needs: old builds, leftover checkpoints."""
-        with self._lock:
-            for space_id, held in self._spaces.items():
-                needed = busy.get(space_id, set())
-                wanted = needed | {want.job_id for want in held.wanted.versions}
-                for folder, keep in ((self._folders.builds(space_id), wanted), (self._folders.space(space_id) / "checkpoints", needed)):
-                    if folder.is_dir():
-                        for child in folder.iterdir():
-                            # A checkpoint under way is called <job>.making until it is whole.
-                            job = child.name.removesuffix(".making")
-                            if not job.isdigit() or int(job) not in keep:
-                                shutil.rmtree(child, ignore_errors=True)
+    def opening(self, space_id: int, version: int, part: int) -> None:
+        """Note what is being opened, for whoever asks what is missing."""
+        self._opening = (space_id, version, part)
+
+    def opened(self, space_id: int, want: Wanted, images: Version) -> bool:
+        """Serve a version from now on; False where it is not wanted any more."""
+        with self.lock:
+            self._opening = None
+            if not self.wants(space_id, want):
+                return False
+            held = self._spaces[space_id]
+            held.versions = {**held.versions, want.version: images}
+            held.faults.pop(want.version, None)
+            return True
+
+    def refused(self, space_id: int, want: Wanted, cause: str) -> None:
+        """Note why a version can not be served."""
+        with self.lock:
+            self._opening = None
+            if self.wants(space_id, want):
+                self._spaces[space_id].faults[want.version] = cause
+
+    # -- what is to go --------------------------------------------------------------------------------------------
+
+    @property
+    def named(self) -> frozenset[int]:
+        """Every space that metad's last word names, those that can not be opened too."""
+        return self._named
+
+    def spaces(self) -> list[WantedSpace]:
+        """The spaces that are open."""
+        with self.lock:
+            return [held.wanted for held in self._spaces.values()]
+
+    def undropped(self) -> list[tuple[int, GraphStore, list[int]]]:
+        """(space, its store, abandoned loads that may have blocks in it), where there are any."""
+        with self.lock:
+            found = [(space_id, held, sorted(set(held.wanted.abandoned_loads) - held.dropped_loads)) for space_id, held in self._spaces.items()]
+            return [(space_id, held.store, loads) for space_id, held, loads in found if loads]
+
+    def dropped(self, space_id: int, loads: Sequence[int]) -> None:
+        """Note that there is no block of these loads any more."""
+        with self.lock:
+            held = self._spaces.get(space_id)
+            if held is not None:
+                held.dropped_loads |= frozenset(loads)
+
+    def dropped_loads(self) -> list[int]:
+        """The abandoned loads that no space here holds a block of; none while a space can not be looked into."""
+        held = list(self._spaces.values())
+        if self._refused or not held:
+            return []
+        return sorted(frozenset.intersection(*(space.dropped_loads for space in held)))
+
+    # -- what there is --------------------------------------------------------------------------------------------
 
     def space(self, space_id: int) -> WantedSpace:
         """A space; Stale where none of its parts are here."""
@@ -177,21 +205,27 @@ class Holdings:
 
     def versions(self) -> list[tuple[int, int]]:
         """(space, version) of all that can be drawn from."""
-        # Without the lock, which `apply` holds while it verifies images: beats ask this, and a lease does not wait.
-        return [(space_id, version) for space_id, held in list(self._spaces.items()) for version in list(held.versions)]
+        # Without the lock, which `apply` holds while it opens stores: beats ask this, and a lease does not wait.
+        return [(space_id, version) for space_id, held in list(self._spaces.items()) for version in held.versions]
 
     def missing(self) -> list[str]:
         """What should be served and is not, in words."""
         return list(self._refused.values()) + [
-            f"version {want.version} of space {held.wanted.name} is not served: {held.faults.get(want.version, 'it is being opened')}"
+            f"version {want.version} of space {held.wanted.name} is not served: {self._why_not(held, want.version)}"
             for held in list(self._spaces.values())
             for want in held.wanted.versions
             if want.version not in held.versions
         ]
 
+    def _why_not(self, held: _Held, version: int) -> str:
+        match self._opening:
+            case (space_id, number, part) if (space_id, number) == (held.wanted.space_id, version):
+                return f"part {part} is being opened"
+        return held.faults.get(version, "it waits to be opened")
+
     def close(self) -> None:
         """Close all stores."""
-        with self._lock:
+        with self.lock:
             for held in self._spaces.values():
                 held.store.close()
-            self._spaces.clear()
+            self._spaces = {}

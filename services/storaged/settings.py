@@ -29,3 +29,7 @@ class StoragedSettings(DaemonSettings):
     """Builds that run at the same time; further orders wait."""
     verify_images: bool = False
     """Check every byte of an image before it is served, also after a clean stop (after an unclean one it always is)."""
+    open_retry_s: float = Field(default=30.0, gt=0)
+    """A version that could not be opened is tried again so often."""
+    sweep_interval_s: float = Field(default=300.0, gt=0)
+    """How often leftovers of builds, versions and loads are looked for, beside at the start and at every word of metad."""

@@ -46,6 +46,8 @@ class Order:
     cut: int
     loads: tuple[int, ...]
     commits: tuple[int, ...]
+    beside: tuple[int, ...] = ()
+    """Jobs whose versions are served while it begins: it may read what they built, so that they stay until it ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,9 +269,12 @@ class Work:
             return [build.progress for build in self._builds.values()] + leaving
 
     def busy(self, space_id: int) -> set[int]:
-        """The jobs of a space that have an order here."""
+        """The jobs of a space that have an order here, and those whose folders a build that is not over may read."""
         with self._lock:
-            return {build.order.job_id for build in [*self._builds.values(), *self._leaving] if build.order.space_id == space_id}
+            leaving = [build for build in self._leaving if not build.done.is_set()]
+            mine = [build for build in [*self._builds.values(), *leaving] if build.order.space_id == space_id]
+        reading = [build for build in mine if not build.done.is_set()]
+        return {build.order.job_id for build in mine} | {job for build in reading for job in build.order.beside}
 
     def stop(self) -> None:
         """Kill all children and reap them."""

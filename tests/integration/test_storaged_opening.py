@@ -1,15 +1,20 @@
-"""Opening an image may take long: what a beat reports, and what readiness says, do not wait for it."""
+"""Opening an image may take long: beats, readiness, orders and stops do not wait for it, and what failed is tried again."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from asterism_proto.schema import NodeType, Schema
 from storaged.folders import Folders
 from storaged.holdings import Holdings, Wanted, WantedSpace
+from storaged.opening import Opener
+from storaged.store.image_writer import ImageWriter
 
 SPACE = WantedSpace(
     space_id=1,
@@ -20,26 +25,80 @@ SPACE = WantedSpace(
 )
 
 
-def test_a_beat_does_not_wait_for_an_image_that_is_slow_to_open(tmp_path: Path) -> None:
+def wait_for(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_nobody_waits_for_an_image_that_is_slow_to_open(tmp_path: Path) -> None:
     folders = Folders(tmp_path)
     part = folders.build(1, 7) / "parts" / "p00000"
     part.mkdir(parents=True)
     # A disk that takes its time: whoever reads a pipe waits for its writer.
     os.mkfifo(part / "manifest.json")
-    holdings = Holdings(folders, verify=True)
-    opening = threading.Thread(target=holdings.apply, args=([SPACE],))
-    opening.start()
+    holdings, changed = Holdings(folders), threading.Event()
+    opener = Opener(holdings, folders, verify=True, retry_s=60, changed=changed.set)
+    opener.start()
     try:
+        holdings.apply([SPACE])
+        opener.wake()
         writer = os.open(part / "manifest.json", os.O_WRONLY)  # returns once it is being read
         began = time.monotonic()
         assert holdings.versions() == []
-        assert holdings.missing() == ["version 3 of space shop is not served: it is being opened"]
-        assert time.monotonic() - began < 1.0
-        assert opening.is_alive()
+        assert holdings.missing() == ["version 3 of space shop is not served: part 0 is being opened"]
+        other = replace(SPACE, space_id=2, name="other", versions=())
+        holdings.apply([SPACE, other])  # a further word of metad, with its orders
+        assert holdings.space(2).name == "other"
+        assert time.monotonic() - began < 2.0
+        assert not changed.is_set()
         os.write(writer, b"{}")
         os.close(writer)
-        opening.join(10)
+        assert changed.wait(10)
         assert "its manifest is torn" in holdings.missing()[0]
     finally:
-        opening.join(10)
+        opener.stop()
+        holdings.close()
+
+
+def test_a_version_that_is_not_wanted_any_more_when_it_is_open_is_not_served(tmp_path: Path) -> None:
+    folders = Folders(tmp_path)
+    part = folders.build(1, 7) / "parts" / "p00000"
+    part.mkdir(parents=True)
+    os.mkfifo(part / "manifest.json")
+    holdings, changed = Holdings(folders), threading.Event()
+    opener = Opener(holdings, folders, verify=True, retry_s=60, changed=changed.set)
+    opener.start()
+    try:
+        holdings.apply([SPACE])
+        opener.wake()
+        writer = os.open(part / "manifest.json", os.O_WRONLY)
+        holdings.apply([replace(SPACE, versions=())])
+        os.write(writer, b"{}")
+        os.close(writer)
+        assert changed.wait(10)
+        assert (holdings.versions(), holdings.missing()) == ([], [])
+    finally:
+        opener.stop()
+        holdings.close()
+
+
+def test_a_version_that_was_refused_is_tried_again_without_another_word(tmp_path: Path) -> None:
+    folders, made = Folders(tmp_path / "data"), tmp_path / "made"
+    empty = {"rows": 0, "count": 0, "dense": False, "table": {"size": 0, "total": 0.0}, "columns": []}
+    digest = ImageWriter(made).finish({"part": 0, "parts": 1, "mod": True, "nodes": [empty], "edges": []})
+    holdings = Holdings(folders)
+    opener = Opener(holdings, folders, verify=True, retry_s=0.1, changed=lambda: None)
+    opener.start()
+    try:
+        want = replace(SPACE.versions[0], images={0: digest})
+        holdings.apply([replace(SPACE, versions=(want,))])
+        opener.wake()
+        wait_for(lambda: "did not finish" in "".join(holdings.missing()))
+        shutil.copytree(made, folders.build(1, 7) / "parts" / "p00000")  # an operator has put the file system back
+        wait_for(lambda: holdings.versions() == [(1, 3)])
+        assert holdings.missing() == []
+    finally:
+        opener.stop()
         holdings.close()

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.arrays import Frame, decode, encode
-from asterism_proto.errors import Corrupt, InvalidRequest, NotFound
+from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 from asterism_proto.schema import Schema
 from asterism_proto.v1.common_pb2 import Empty
 from asterism_proto.v1.storaged_pb2 import BlockKind
@@ -98,6 +98,8 @@ class GraphStore:
         self._engine, self._schema = engine, schema
         self._lock = threading.Lock()
         self._telling = threading.Lock()
+        self._doomed: set[int] = set()
+        """Loads that were given up."""
         self._kinds = set(self._known_kinds())
         self._members = Members(self._node_run, NODES, spill)
         for part, kind, type_id in self._kinds:
@@ -118,7 +120,15 @@ class GraphStore:
 
         Births add to those that are there: they grow with the deletes that were known when they were told, and of two
         tellers the one that knew less may come last.
+
+        Raises
+        ------
+        Conflict
+            For a block of a load that was given up.
         """
+        given_up = self._doomed.intersection(block.load_id for block in blocks)
+        if given_up:
+            raise Conflict(f"load {min(given_up)} was given up, and what it wrote is removed; begin another one")
         if any(block.kind == NODE_BIRTHS for block in blocks):
             with self._telling:
                 return self._write([self._with_earlier(block) if block.kind == NODE_BIRTHS else block for block in blocks])
@@ -195,11 +205,26 @@ class GraphStore:
         self._engine.checkpoint(making)
         making.rename(path)
 
+    def loads(self) -> list[int]:
+        """Every load that has a block here, ascending; a seek for each and kind of block."""
+        with self._lock:
+            kinds = sorted(self._kinds)
+        found: set[int] = set()
+        for part, kind, type_id in kinds:
+            prefix = keys.type_prefix(part, kind, type_id)
+            start, stop = prefix, keys.after(prefix)
+            while (raw := next((raw for raw, _ in self._engine.scan(INDEX, start, stop)), None)) is not None:
+                load_id = keys.parse_block_key(raw).load_id
+                found.add(load_id)
+                start = keys.load_prefix(part, kind, type_id, load_id + 1)
+        return sorted(found)
+
     def drop_loads(self, load_ids: Iterable[int]) -> None:
-        """Forget every block of these loads and give their space back."""
+        """Forget every block of these loads, give their space back, and take no more of them."""
         doomed = list(load_ids)
         dropped = 0
         with self._lock:
+            self._doomed.update(doomed)
             kinds = sorted(self._kinds)
             self._members.forget(doomed)
         for part, kind, type_id in kinds:
@@ -212,6 +237,7 @@ class GraphStore:
                 dropped += len(found)
         if dropped:
             self._engine.compact(BLOCKS)
+            self._engine.compact(INDEX)
 
     def close(self) -> None:
         """Let go of the folder."""
