@@ -308,6 +308,35 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PinInfo:
+    """A lease on a version: while it lasts, the version is served."""
+
+    pin_id: int
+    space: str
+    version: int
+    owner: str
+    """Who asked for it, in words."""
+    term_s: float
+    """What each renewal grants, in seconds."""
+    created_ms: int
+    expires_ms: int
+    """Unless it is renewed."""
+
+    @classmethod
+    def from_proto(cls, message: meta.Pin) -> PinInfo:
+        """As it came over the wire."""
+        return cls(
+            pin_id=message.pin_id,
+            space=message.space,
+            version=message.version,
+            owner=message.owner,
+            term_s=message.term_s,
+            created_ms=message.created_ms,
+            expires_ms=message.expires_ms,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VersionInfo:
     """A published, immutable state of a space."""
 

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from asterism import arguments
-from asterism.catalog import Host, Job, SpaceInfo, VersionInfo
+from asterism.catalog import Host, Job, PinInfo, SpaceInfo, VersionInfo
 from asterism.graph import Graph
 from asterism.loading import Load
 from asterism.session import Session, left
@@ -114,6 +114,10 @@ class Client:
     def manifest(self, space: str, version: int = 0) -> VersionInfo:
         """One version with its totals; 0 is the current one."""
         return VersionInfo.from_proto(self.session.catalog("get_manifest", meta.ManifestRequest(space=space, version=version)))
+
+    def pins(self, space: str | None = None) -> list[PinInfo]:
+        """Who holds which versions, of one space or of all; see ``Graph.pin``."""
+        return [PinInfo.from_proto(pin) for pin in self.session.catalog("list_pins", meta.ListPinsRequest(space=space or "")).pins]
 
     def hosts(self) -> list[Host]:
         """The daemons that metad has heard of."""

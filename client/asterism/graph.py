@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from asterism import arguments, written
 from asterism.catalog import Job
 from asterism.loading import find_nodes
+from asterism.pins import TERM_S, Lease, Pinned
 from asterism.records import EdgeBatch, Features, FeatureValue, Ids, NodeBatch, Ragged
 from asterism.sampling import Names, NodeTypes, direction_of, version_of
 from asterism.session import Session, edge_types_of
@@ -40,13 +41,59 @@ class Graph(Walker):
     >>> graph.sample_neighbors([0, 1], "cites", 5).nodes  # doctest: +SKIP
     """
 
-    def __init__(self, session: Session, space: str, client: Client) -> None:
-        super().__init__(session, space)
+    def __init__(self, session: Session, space: str, client: Client, *, version: int | None = None, lease: Lease | None = None) -> None:
+        super().__init__(session, space, version=version, lease=lease)
         self.client = client
 
     def close(self) -> None:
         """Close the client that this graph belongs to."""
         self.client.close()
+
+    # -- versions -------------------------------------------------------------------------------------------------
+
+    def at(self, version: int) -> Graph:
+        """The same graph, where every call reads this version. It is not held: once it is gone, calls are NotFound; see `pin`."""
+        return Graph(self._session, self.space, self.client, version=self._version(version))
+
+    def pin(self, version: int | None = None, *, term_s: float = TERM_S, owner: str | None = None) -> Pinned:
+        """Hold a version while a block runs, however many newer ones are published meanwhile.
+
+        The lease on it is renewed by a thread, at a third of its term. Where it could not be, the next call says so; none is
+        ever answered from another version. A process that dies loses its lease; a forked one reads while its parent holds it.
+
+        Parameters
+        ----------
+        version : int, optional
+            One that is served; None: the current one.
+        term_s : float
+            How long the version stays without a word from here, in seconds.
+        owner : str, optional
+            Who holds it, for those who wonder why it stays; None: this host and process.
+
+        Returns
+        -------
+        Pinned
+            Enter it: ``with graph.pin() as held``; ``held`` is this graph `at` the version.
+
+        Raises
+        ------
+        NotFound
+            At the block's begin, where there is no such version; in it, where the pin has ended: release it, and pin anew.
+        Stale
+            In the block, where the pin could not be renewed for a whole term.
+        InvalidRequest, Busy
+            At its begin: a term out of bounds; as many pins as the space may have.
+
+        Examples
+        --------
+        >>> with graph.pin() as held:  # doctest: +SKIP
+        ...     for epoch in range(10):
+        ...         train(held)
+        """
+        return Pinned(self._session, self.space, self._held, version=self._version(version), term_s=term_s, owner=owner)
+
+    def _held(self, lease: Lease) -> Graph:
+        return Graph(self._session, self.space, self.client, version=lease.pin.version, lease=lease)
 
     # -- reads ----------------------------------------------------------------------------------------------------
 
@@ -88,7 +135,7 @@ class Graph(Walker):
         node_type, arrays = self._starts(ids, ntype, wanted, way)
         head = wire.NeighborsRequest(
             space=self.space,
-            version=arguments.version(version),
+            version=self._version(version),
             edge_types=wanted,
             node_type=node_type,
             direction=way,
@@ -128,7 +175,7 @@ class Graph(Walker):
         """
         wanted = arguments.names(names)
         type_id = self._session.node_type(self.space, ntype)[0] if ntype is not None else self._owner(wanted)
-        head = wire.NodeFeaturesRequest(space=self.space, version=arguments.version(version), type_id=type_id, names=wanted)
+        head = wire.NodeFeaturesRequest(space=self.space, version=self._version(version), type_id=type_id, names=wanted)
         reply = self._session.read("node_features", head, {"nodes": arguments.ids("nodes", nodes, least=-1)})
         return arguments.columns(reply.arrays, wanted)
 
@@ -136,7 +183,7 @@ class Graph(Walker):
         """Feature columns of edges of one type, by edge id; as `node_features` otherwise."""
         wanted = arguments.names(names)
         type_id, _ = self._session.edge_type(self.space, etype)
-        head = wire.EdgeFeaturesRequest(space=self.space, version=arguments.version(version), type_id=type_id, names=wanted)
+        head = wire.EdgeFeaturesRequest(space=self.space, version=self._version(version), type_id=type_id, names=wanted)
         reply = self._session.read("edge_features", head, {"eids": arguments.ids("edge_ids", edge_ids, least=-1)})
         return arguments.columns(reply.arrays, wanted)
 
@@ -153,10 +200,11 @@ class Graph(Walker):
             Of a batch at most; a server may give fewer.
         """
         type_id, _ = self._session.node_type(self.space, ntype)
-        wanted, pinned, limit = arguments.names(names), arguments.version(version), arguments.count("rows", rows, least=1)
+        wanted, pinned, limit = arguments.names(names), self._version(version), arguments.count("rows", rows, least=1)
         for part in range(self.schema.parts):
             cursor = 0
             while cursor >= 0:
+                self._version(pinned or None)  # a lease may end while a scan is read
                 head = wire.ScanNodesRequest(space=self.space, version=pinned, type_id=type_id, part=part, cursor=cursor, limit=limit, names=wanted)
                 reply = self._session.read("scan_nodes", head)
                 pinned, cursor = version_of(reply.head), _cursor(reply.head)
@@ -172,10 +220,11 @@ class Graph(Walker):
     def scan_edges(self, etype: str, names: str | Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[EdgeBatch]:
         """Every edge of a type once: part after part of the sources, in out-adjacency order, all of one version."""
         type_id, _ = self._session.edge_type(self.space, etype)
-        wanted, pinned, limit = arguments.names(names), arguments.version(version), arguments.count("rows", rows, least=1)
+        wanted, pinned, limit = arguments.names(names), self._version(version), arguments.count("rows", rows, least=1)
         for part in range(self.schema.parts):
             cursor = 0
             while cursor >= 0:
+                self._version(pinned or None)  # a lease may end while a scan is read
                 head = wire.ScanEdgesRequest(space=self.space, version=pinned, type_id=type_id, part=part, cursor=cursor, limit=limit, names=wanted)
                 reply = self._session.read("scan_edges", head)
                 pinned, cursor = version_of(reply.head), _cursor(reply.head)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.catalog import ExportedFile, Host, Job, Share, SpaceInfo, Task, TaskResult, TypeAudit, VersionInfo
+from asterism.catalog import ExportedFile, Host, Job, PinInfo, Share, SpaceInfo, Task, TaskResult, TypeAudit, VersionInfo
 
 Ids = NDArray[np.int64]
 Types = NDArray[np.int32]
@@ -40,6 +40,7 @@ __all__ = [
     "NeighborSample",
     "NodeBatch",
     "NodeSample",
+    "PinInfo",
     "Probabilities",
     "Ragged",
     "Ragged2",

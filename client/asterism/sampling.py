@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism import arguments
+from asterism.pins import Lease
 from asterism.records import EdgeSample, FanoutHop, FanoutSample, Ids, NeighborSample, NodeSample, Types
 from asterism.session import Session, edge_types_of
 from asterism_proto.errors import InvalidRequest
@@ -32,12 +33,30 @@ class Sampler:
     number of hosts.
     """
 
-    def __init__(self, session: Session, space: str) -> None:
+    def __init__(self, session: Session, space: str, *, version: int | None = None, lease: Lease | None = None) -> None:
         self._session = session
+        self._lease = lease
         self.space = space
+        self.version = version
+        """The one that every call reads; None: the current one, or the one that a call names."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.space!r})"
+        at = "" if self.version is None else f", version={self.version}"
+        return f"{type(self).__name__}({self.space!r}{at})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lease": None}  # a copy in another process may read while this one holds the version
+
+    def _version(self, version: int | None) -> int:
+        """The version to ask for, 0 for the current one; raises where a lease on it did not hold."""
+        if self._lease is not None:
+            self._lease.check()
+        asked = arguments.version(version)
+        if self.version is None or asked == self.version:
+            return asked
+        if asked:
+            raise InvalidRequest(f"version {asked}: this graph is at version {self.version}; ask the graph that it came from")
+        return self.version
 
     @property
     def schema(self) -> Schema:
@@ -91,7 +110,7 @@ class Sampler:
         used = arguments.seed(seed)
         head = wire.SampleNodesRequest(
             space=self.space,
-            version=arguments.version(version),
+            version=self._version(version),
             seed=used,
             count=arguments.count("n", n),
             types=[self._session.node_type(self.space, name)[0] for name in arguments.names(ntype)],
@@ -138,7 +157,7 @@ class Sampler:
         used = arguments.seed(seed)
         head = wire.SampleEdgesRequest(
             space=self.space,
-            version=arguments.version(version),
+            version=self._version(version),
             seed=used,
             count=arguments.count("n", n),
             types=[self._session.edge_type(self.space, name)[0] for name in arguments.names(etype)],
@@ -211,7 +230,7 @@ class Sampler:
         used = arguments.seed(seed)
         head = wire.SampleNeighborsRequest(
             space=self.space,
-            version=arguments.version(version),
+            version=self._version(version),
             seed=used,
             edge_types=wanted,
             node_type=node_type,
@@ -284,7 +303,7 @@ class Sampler:
         counts = [arguments.count(f"fanouts[{h}]", fanout) for h, fanout in enumerate(fanouts)]
         head = wire.SampleFanoutRequest(
             space=self.space,
-            version=arguments.version(version),
+            version=self._version(version),
             seed=used,
             hops=[wire.Hop(edge_types=step, count=fanout) for step, fanout in zip(steps, counts, strict=True)],
             node_type=node_type,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
+from weakref import WeakSet
 
 import numpy as np
 from google.protobuf.message import Message
@@ -23,6 +24,13 @@ _CATCH_UP_S = 5.0
 """How long a graphd may take to learn of a version that another one has answered with."""
 
 
+class Stoppable(Protocol):
+    """Something that runs until it is stopped."""
+
+    def stop(self) -> None:
+        """Run no more."""
+
+
 class Session:
     """One connection's shared state; thread-safe."""
 
@@ -32,6 +40,8 @@ class Session:
         self._lock = threading.Lock()
         self._schemas: dict[str, Schema] = {}
         self._newest: dict[str, int] = {}
+        self.leases: WeakSet[Stoppable] = WeakSet()
+        """Whoever calls by itself: told when the session closes."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {"transport": self.transport, "timeout_s": self.timeout_s, "schemas": self._schemas, "newest": self._newest}
@@ -129,6 +139,8 @@ class Session:
 
     def close(self) -> None:
         """Close the transport."""
+        for lease in list(self.leases):
+            lease.stop()
         self.transport.close()
 
 

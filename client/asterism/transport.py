@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Sequence
 from typing import Any, Protocol
+from weakref import WeakSet
 
 import grpc
 from google.protobuf.message import Message
@@ -48,6 +49,18 @@ _FIRST_BACKOFF_S = 0.05
 _LONGEST_BACKOFF_S = 1.0
 _REST_S = 2.0
 """How long an address that did not answer is passed over."""
+
+
+_open: WeakSet[GrpcTransport] = WeakSet()
+
+
+def _in_child() -> None:
+    """A forked child has none of its parent's threads: what they held of locks is free."""
+    for transport in list(_open):
+        transport._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 class Transport(Protocol):
@@ -100,6 +113,7 @@ class GrpcTransport:
         self._resting: dict[int, float] = {}
         self._turn = 0
         self._closed = False
+        _open.add(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"addresses": self.addresses}

@@ -1,11 +1,16 @@
 """A folder's reader: graphd's rooms over the images of what was published, without metad and without a database.
 
 Many processes may read a folder while one writes it. A reader serves the versions that were published when it opened;
-their files stay mapped, so that it may go on when the writer has removed them.
+it locks the folder of each, and the writer removes only folders that nobody has locked.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
+import threading
+import time
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -28,6 +33,7 @@ from storaged.holdings import Holdings
 from storaged.store.image import open_part
 
 _HERE = "here"
+_TERM_S, _LONGEST_TERM_S = 60.0, 1e9
 _OPEN_ATTEMPTS = 5
 """A version may be removed between reading of it and opening it; then there is a newer word."""
 
@@ -38,10 +44,17 @@ class Images(Holdings):
     def __init__(self, folders: Folders, published: meta.PollReply) -> None:
         super().__init__(folders)
         self._opened: dict[tuple[int, int], Version] = {}
-        for route in published.spaces:
-            schema = Schema.from_proto(route.space.schema)
-            for manifest in route.versions:
-                self._opened[route.space.space_id, manifest.version] = _opened(folders, route.space.space_id, schema, manifest)
+        with ExitStack() as locks:
+            for route in published.spaces:
+                schema = Schema.from_proto(route.space.schema)
+                for manifest in route.versions:
+                    locks.callback(os.close, _locked(folders.build(route.space.space_id, manifest.job_id)))
+                    self._opened[route.space.space_id, manifest.version] = _opened(folders, route.space.space_id, schema, manifest)
+            self._locks = locks.pop_all()
+
+    def close(self) -> None:
+        """Let the writer remove what it retires."""
+        self._locks.close()
 
     def version(self, space_id: int, version: int, digest: str) -> Version:
         """A version to draw from; Stale where it was not published when the folder was opened."""
@@ -56,6 +69,9 @@ class Catalog:
 
     def __init__(self, published: meta.PollReply) -> None:
         self._routes = {route.space.name: route for route in published.spaces}
+        self._lock = threading.Lock()
+        self._pins: dict[int, meta.Pin] = {}
+        self._last_pin = 0
 
     def list_spaces(self, request: pb.Empty, call: Call) -> meta.SpaceList:
         """All spaces."""
@@ -82,6 +98,46 @@ class Catalog:
             raise NotFound(f"version {request.version} of space {request.space!r} is not held; those that are: {sorted(versions)}")
         return found
 
+    def pin_version(self, request: meta.PinVersionRequest, call: Call) -> meta.Pin:
+        """A lease on a version: all that were published when the folder was opened stay until it is closed."""
+        if not (request.term_s >= 0 and request.term_s < _LONGEST_TERM_S):
+            raise InvalidRequest(f"a pin's term of {request.term_s} s: expected 0 to {_LONGEST_TERM_S:g} s")
+        manifest = self.get_manifest(meta.ManifestRequest(space=request.space, version=request.version), call)
+        now_ms, term_s = int(time.time() * 1000), request.term_s or _TERM_S
+        with self._lock:
+            self._last_pin += 1
+            pin = self._pins[self._last_pin] = meta.Pin(
+                pin_id=self._last_pin,
+                space_id=manifest.space_id,
+                space=request.space,
+                version=manifest.version,
+                owner=request.owner,
+                term_s=term_s,
+                created_ms=now_ms,
+                expires_ms=now_ms + int(term_s * 1000),
+            )
+        return pin
+
+    def renew_pin(self, request: meta.PinRequest, call: Call) -> meta.Pin:
+        """A lease for another term."""
+        with self._lock:
+            pin = self._pins.get(request.pin_id)
+            if pin is None:
+                raise NotFound(f"pin {request.pin_id} is not there: it was released; pin again")
+            pin.expires_ms = int(time.time() * 1000 + pin.term_s * 1000)
+            return pin
+
+    def release_pin(self, request: meta.PinRequest, call: Call) -> pb.Empty:
+        """The end of a lease."""
+        with self._lock:
+            self._pins.pop(request.pin_id, None)
+        return pb.Empty()
+
+    def list_pins(self, request: meta.ListPinsRequest, call: Call) -> meta.PinList:
+        """The leases of this reader."""
+        with self._lock:
+            return meta.PinList(pins=[pin for pin in self._pins.values() if request.space in ("", pin.space)])
+
     def list_hosts(self, request: pb.Empty, call: Call) -> meta.HostList:
         """Nobody else is here."""
         return meta.HostList()
@@ -104,6 +160,7 @@ class Reader:
 
     def __init__(self, folder: Path) -> None:
         word, images = _open(folder)
+        self._images = images
         for route in word.spaces:
             # Whatever hosts the writer knew: all parts are here.
             for part in route.space.parts:
@@ -133,7 +190,8 @@ class Reader:
         warm()
 
     def stop(self) -> None:
-        """Nothing runs; images go with their last user."""
+        """Nothing runs; the folders of versions may go, and images go with their last user."""
+        self._images.close()
 
 
 def _open(folder: Path) -> tuple[meta.PollReply, Images]:
@@ -146,6 +204,25 @@ def _open(folder: Path) -> tuple[meta.PollReply, Images]:
             if attempt + 1 == _OPEN_ATTEMPTS or published.read(folder) == word:
                 raise
     raise AssertionError("the last attempt returns or raises")
+
+
+def _locked(build: Path) -> int:
+    """Hold a build's folder: the writer moves none aside that is held. NotFound where it is gone, or going."""
+    try:
+        lock = os.open(build, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise NotFound(f"{build}: {error.strerror}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        if os.stat(build).st_ino != os.fstat(lock).st_ino:
+            raise NotFound(f"{build}: another one has taken its place")
+    except OSError as error:
+        os.close(lock)
+        raise NotFound(f"{build}: {error.strerror}; it is being removed") from error
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
 
 
 def _opened(folders: Folders, space_id: int, schema: Schema, manifest: pb.Manifest) -> Version:

@@ -29,6 +29,14 @@ FAST = ("--heartbeat-interval-s", "0.2")
 """Beats of a test cluster: what is gone is noticed soon."""
 
 
+def _online(client: asterism.Client) -> set[str]:
+    """Addresses of the daemons that metad hears; none while no graphd has found a metad that was just started."""
+    try:
+        return {host.address for host in client.hosts() if host.online}
+    except asterism.Unavailable:
+        return set()
+
+
 class Daemon:
     """One process, its ports and its log."""
 
@@ -216,7 +224,7 @@ class LocalCluster:
             time.sleep(0.05 if waiting else 0)
         storageds = {daemon.address for name, daemon in self.daemons.items() if name.startswith("storaged") and daemon.ended() is None}
         with asterism.connect(self.addresses) as client:
-            while not storageds <= {host.address for host in client.hosts() if host.online}:
+            while not storageds <= _online(client):
                 if time.monotonic() > until:
                     raise TimeoutError(f"metad has not heard all of {sorted(storageds)} within {timeout_s} s")
                 time.sleep(0.05)

@@ -53,6 +53,11 @@ class Desk:
         request = mpb.PollRequest(role=cast(mpb.Role, role), uuid=uuid, incarnation=incarnation, known_revision=known, wait_s=wait_s, **more)
         return cast(mpb.PollReply, self._transport.call(BEATS["poll"], request, 10.0))
 
+    def dead(self, uuid: str, *loads: int, space_id: int = 1) -> list[int]:
+        """Which of the loads that a storaged holds blocks of may go."""
+        request = mpb.LoadsHeld(uuid=uuid, space_id=space_id, loads=loads)
+        return list(cast(mpb.DeadLoads, self._transport.call(BEATS["find_dead_loads"], request, 10.0)).loads)
+
     def create(self, name: str = "graph", schema: Schema = SCHEMA, *, if_not_exists: bool = False) -> pb.Space:
         """A space."""
         return cast(pb.Space, self.ask("create_space", mpb.CreateSpaceRequest(name=name, schema=schema.to_proto(), if_not_exists=if_not_exists)))

@@ -1,4 +1,4 @@
-"""`asterism space`: make, list, describe and drop spaces."""
+"""`asterism space`: make, list, describe and drop spaces, and see their versions."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli.output import moment, table
+from asterism.cli.output import moment, plain, table
 from asterism.cli.session import session_of
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from asterism.catalog import SpaceInfo, VersionInfo
+    from asterism.catalog import PinInfo, SpaceInfo, VersionInfo
     from asterism_proto.schema import Schema
 
 app = typer.Typer(no_args_is_help=True, help="Spaces: one graph each, with a schema, parts and versions.")
@@ -116,6 +116,26 @@ def _description(info: SpaceInfo, versions: list[VersionInfo], manifest: Version
         table("types", ("", "name", "count", "weight", "features"), rows),
         table("versions", ("version", "shows commits up to", "job", "published (UTC)", "digest"), history),
     )
+
+
+@app.command(epilog="Examples: asterism space versions shop; asterism space versions shop --json | jq '.[].pins[].owner'")
+def versions(context: typer.Context, space: Name) -> None:
+    """Show the versions that are served, and who holds them."""
+    session = session_of(context)
+    with session.client(reading=True) as client:
+        found, pins = client.versions(space), client.pins(space)
+    of = {info.version: [pin for pin in pins if pin.version == info.version] for info in found}
+    session.output.result(
+        [{**plain(info), "pins": of[info.version]} for info in found], lambda: table("versions", _COLUMNS, [_line(i, of[i.version]) for i in found])
+    )
+
+
+_COLUMNS = ("version", "shows commits up to", "job", "published (UTC)", "digest", "held by")
+
+
+def _line(info: VersionInfo, pins: list[PinInfo]) -> tuple[object, ...]:
+    held = "\n".join(f"{pin.owner or 'somebody'} until {moment(pin.expires_ms)}" for pin in pins)
+    return info.version, info.cut, info.job_id, moment(info.created_ms), info.digest[:12], held or "-"
 
 
 @app.command(epilog="Example: asterism space drop shop --yes")

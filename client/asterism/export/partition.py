@@ -23,7 +23,7 @@ from asterism.export.plan import Plan, checked_name, plan
 from asterism.export.report import ExportReport, PartReport
 from asterism.export.run import Meter, Run
 from asterism.export.seal import unfinished, write_manifest
-from asterism.export.source import Progress, Scannable
+from asterism.export.source import Progress, Scannable, held
 from asterism_proto.errors import InvalidRequest
 
 MAX_PARTS = 1 << 15
@@ -86,7 +86,7 @@ def dgl(
     Parameters
     ----------
     graph : Graph
-        What to read: it is scanned at one version, a batch at a time.
+        What to read: it is scanned at one version, a batch at a time. The version is pinned meanwhile.
     out : str or Path
         The folder to make. It appears when all is written.
     parts : int
@@ -136,8 +136,8 @@ def dgl(
         objective=objective,
     )
     layout = plan(graph.schema, homogeneous=homogeneous, weight=weight)
-    with unfinished(out := Path(out), overwrite=overwrite) as partial:
-        run = _begin(graph, layout, version, parts, partial, progress)
+    with unfinished(out := Path(out), overwrite=overwrite) as partial, held(graph, version, f"export to {out.absolute()}") as source:
+        run = _begin(source, layout, version, parts, partial, progress)
         reports, cut = _write(run, options)
     return ExportReport(
         out=out,

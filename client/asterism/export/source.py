@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,3 +79,16 @@ class Scannable(Protocol):
 
     def scan_edges(self, etype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[EdgeRows]:
         """Every edge of a type once."""
+
+
+@runtime_checkable
+class Pinnable(Protocol):
+    """A graph whose versions come and go."""
+
+    def pin(self, version: int | None = None, *, owner: str | None = None) -> AbstractContextManager[Scannable]:
+        """The graph at one version, which stays while the block runs."""
+
+
+def held(graph: Scannable, version: int | None, owner: str) -> AbstractContextManager[Scannable]:
+    """The graph at a version that does not go while it is read, however long that takes; as it is where none ever goes."""
+    return graph.pin(version, owner=owner) if isinstance(graph, Pinnable) else nullcontext(graph)
