@@ -131,12 +131,12 @@ def test_a_dropped_space_leaves_no_record_but_that_of_its_jobs(desk: Desk) -> No
     desk.load()
     job = desk.submit()
     desk.build("s1")  # one share is done, and its result written down
-    assert names(desk.store) == {"format", "next", "host", "space", "commit", "base", "load", "chunk", "version", "job", "result", "pin"}
+    assert names(desk.store) == {"format", "cluster", "next", "host", "space", "commit", "base", "load", "chunk", "version", "job", "result", "pin"}
     desk.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
-    assert names(desk.store) == {"format", "next", "host", "job"}
+    assert names(desk.store) == {"format", "cluster", "next", "host", "job"}
     assert desk.job(job.job_id).state == pb.STOPPED
     desk.passes(WEEK_S + 1)
-    assert names(desk.store) == {"format", "next", "host"}
+    assert names(desk.store) == {"format", "cluster", "next", "host"}
 
 
 def test_a_dropped_space_holds_nobody_up(desk: Desk) -> None:
