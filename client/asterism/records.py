@@ -48,6 +48,7 @@ __all__ = [
     "SpaceInfo",
     "Task",
     "TaskResult",
+    "TopNeighbors",
     "TypeAudit",
     "Types",
     "Values",
@@ -191,6 +192,21 @@ class WalkSample(_Shown):
     edge_ids: Ids | None
     """int64 [m, length], likewise; None where not asked for."""
     seed: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class TopNeighbors(_Shown):
+    """The heaviest neighbors of nodes, a row each, heaviest first."""
+
+    nodes: Ids
+    """int64 [m, k], padded with -1."""
+    types: Types
+    """int32 [m, k], edge type ids, -1 where there is none."""
+    weights: Weights
+    """float32 [m, k], 0 where there is none."""
+    edge_ids: Ids | None
+    """int64 [m, k]; None where not asked for."""
     version: int
 
 

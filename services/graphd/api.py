@@ -19,7 +19,7 @@ from graphd import read, rows, sample, walk, write
 from graphd.fanout import Fanout
 from graphd.news import News
 from graphd.once import Groups, Run, Single, SmallLoads
-from graphd.requests import adjacent_of, check_types, draw_of, hop_of, starts_of, walking_of
+from graphd.requests import adjacent_of, check_types, direction_of, draw_of, edge_types_of, hop_of, starts_of, walking_of
 from graphd.route import Routes, Space, Version
 from graphd.sample import Sampling, Sections
 from graphd.totals import EDGE, NODE
@@ -201,6 +201,19 @@ class GraphApi:
 
         sections, version = self._at_version(request, call, run)
         return Frame(wire.NeighborsReply(version=version), sections)
+
+    def degrees(self, request: Frame, call: Call) -> Frame:
+        """How many edges nodes have."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> Sections:
+            schema = at.space.schema
+            nodes, types = starts_of(request, schema)
+            edge_types, direction = edge_types_of(schema, head.edge_types), direction_of(schema, head.direction)
+            return read.degrees(at, edge_types, direction, nodes, head.node_type, types)
+
+        sections, version = self._at_version(request, call, run)
+        return Frame(wire.DegreesReply(version=version), sections)
 
     def node_features(self, request: Frame, call: Call) -> Frame:
         """Feature columns of nodes."""

@@ -19,6 +19,8 @@ from graphd import split
 from graphd.sample import REPLY_BYTES, Ids, Sampling, Sections, Types
 
 _DEFAULT_ROWS = 65536
+_NEIGHBOR_BYTES = 24
+"""Of one neighbor in a reply: id, edge type, weight, edge id."""
 _RAGGED_GUESS = 256
 """Bytes of a ragged or bytes value, for the size of a batch of a scan."""
 
@@ -33,6 +35,8 @@ class Adjacent:
     want_edge_ids: bool
     sort: str
     """"" (as stored), "id" or "weight"."""
+    top: int = 0
+    """0: all of them; else the heaviest only."""
 
 
 def neighbors(sampling: Sampling, what: Adjacent, nodes: Ids, node_type: int, types: Types | None) -> Sections:
@@ -45,7 +49,11 @@ def neighbors(sampling: Sampling, what: Adjacent, nodes: Ids, node_type: int, ty
         direction=what.direction,
         want_weights=what.want_weights or by_weight,
         want_edge_ids=what.want_edge_ids,
+        top=what.top,
     )
+    if what.top * len(nodes) * _NEIGHBOR_BYTES > REPLY_BYTES:
+        most = REPLY_BYTES // (_NEIGHBOR_BYTES * what.top)
+        raise InvalidRequest(f"{what.top} neighbors of {len(nodes)} nodes may not fit into one reply; ask for {most} nodes at a time")
     plan = split.owners(sampling.space, nodes) or [(0, None)]
     asked = []
     for host, rows in plan:
@@ -66,6 +74,22 @@ def neighbors(sampling: Sampling, what: Adjacent, nodes: Ids, node_type: int, ty
     if not what.want_weights:
         out.pop("weights", None)
     return {"indptr": indptr, **out}
+
+
+def degrees(sampling: Sampling, edge_types: Sequence[int], direction: pb.Direction, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+    """How many edges of each type each node has: section degrees int64[m, types]."""
+    head = store.ReadDegreesRequest(at=sampling.at(), edge_types=edge_types, node_type=node_type, direction=direction)
+    if len(nodes) * len(edge_types) * 8 > REPLY_BYTES:
+        raise InvalidRequest(f"the degrees of {len(nodes)} nodes do not fit into one reply; ask for {REPLY_BYTES // (8 * len(edge_types))} at a time")
+    plan = split.owners(sampling.space, nodes) or [(0, None)]
+    asked = []
+    for host, rows in plan:
+        sections: Sections = {"ids": split.taken(nodes, rows)}
+        if types is not None:
+            sections["types"] = split.taken(types, rows)
+        asked.append((host, Frame(head, sections)))
+    replies = sampling.ask("read_degrees", asked)
+    return split.merged(len(nodes), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)])
 
 
 def node_features(sampling: Sampling, type_id: int, names: Sequence[str], nodes: Ids) -> Sections:

@@ -119,10 +119,13 @@ def adjacent_of(schema: Schema, head: Any) -> read.Adjacent:
     """Which neighbors are read."""
     if head.sort not in ("", "id", "weight"):
         raise InvalidRequest(f"sort {head.sort!r}: expected nothing, id or weight")
+    if head.top and head.sort:
+        raise InvalidRequest(f"sort {head.sort!r} with top {head.top}: the heaviest neighbors come heaviest first; leave sort out")
     return read.Adjacent(
         edge_types=edge_types_of(schema, head.edge_types),
         direction=direction_of(schema, head.direction),
         want_weights=head.want_weights,
         want_edge_ids=head.want_edge_ids,
         sort=head.sort,
+        top=head.top,
     )

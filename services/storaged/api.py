@@ -167,20 +167,19 @@ class StoreApi:
     # -- reads ----------------------------------------------------------------------------------------------------
 
     def read_neighbors(self, request: Frame, call: Call) -> Frame:
-        """All neighbors of the nodes that live here."""
+        """All neighbors of the nodes that live here, or the heaviest."""
         head: Any = request.head
-        found = draw.read_neighbors(
-            self._version(head.at),
-            edge_types=list(head.edge_types),
-            node_type=head.node_type,
-            ids=request.array("ids", "int64"),
-            types=request.optional("types", "int32"),
-            direction=head.direction,
-            want_weights=head.want_weights,
-            want_edge_ids=head.want_edge_ids,
-        )
+        version, near = self._version(head.at), _near(request)
+        if head.top:
+            found = draw.top_neighbors(version, count=head.top, want_edge_ids=head.want_edge_ids, **near)
+        else:
+            found = draw.read_neighbors(version, want_weights=head.want_weights, want_edge_ids=head.want_edge_ids, **near)
         sections = _present(indptr=found.indptr, ids=found.ids, types=found.types, weights=found.weights, eids=found.eids)
         return Frame(pb.ReadNeighborsReply(), sections)
+
+    def read_degrees(self, request: Frame, call: Call) -> Frame:
+        """How many edges the nodes that live here have."""
+        return Frame(pb.ReadDegreesReply(), {"degrees": draw.degrees(self._version(request.head.at), **_near(request))})  # type: ignore[attr-defined]
 
     def read_node_features(self, request: Frame, call: Call) -> Frame:
         """Feature columns of nodes that live here."""
@@ -224,6 +223,18 @@ def _shares(head: Any) -> dict[str, Any]:
         "count": head.count,
         "uniform": head.uniform,
         "want_probabilities": head.want_probabilities,
+    }
+
+
+def _near(request: Frame) -> dict[str, Any]:
+    """Whose edges are read, and which."""
+    head: Any = request.head
+    return {
+        "edge_types": list(head.edge_types),
+        "node_type": head.node_type,
+        "ids": request.array("ids", "int64"),
+        "types": request.optional("types", "int32"),
+        "direction": head.direction,
     }
 
 

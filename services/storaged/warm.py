@@ -88,7 +88,10 @@ def warm() -> None:
         )
     draw.rest_of_nodes(version, types=[0, 1], parts=[0], taken_ids=taken, taken_types=types)
     for direction in (_OUT, _IN):
-        draw.read_neighbors(version, edge_types=[0, 1], node_type=0, ids=ids, direction=direction, want_weights=True, want_edge_ids=True)
+        near = {"edge_types": [0, 1], "node_type": 0, "ids": ids, "direction": direction}
+        draw.read_neighbors(version, want_weights=True, want_edge_ids=True, **near)  # type: ignore[arg-type]
+        draw.top_neighbors(version, count=2, want_edge_ids=True, **near)  # type: ignore[arg-type]
+        draw.degrees(version, **near)  # type: ignore[arg-type]
     for type_id in (0, 1):
         draw.node_features(version, type_id, ["weight"], ids)
         draw.read_nodes(version, type_id, 0, 0, 0, [])

@@ -121,6 +121,8 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
                 made[f"probabilities of neighbors {way} replace={replace} weighted={weighted}"] = lambda w=way, r=replace, q=weighted: (
                     graph.sample_neighbors(mixed, None, 5, ntype=types, direction=w, replace=r, weighted=q, probabilities=True, seed=SEED)
                 )
+        made[f"heaviest neighbors {way}"] = lambda w=way, n=nodes, t=ntype: graph.top_k_neighbors(n, None, 4, ntype=t, direction=w, edge_ids=True)
+        made[f"degrees {way}"] = lambda w=way, n=nodes, t=ntype: graph.degrees(n, ["cites", "by", "writes"], ntype=t, direction=w)
         for sort in (None, "id", "weight"):
             made[f"all neighbors {way} sort={sort}"] = lambda w=way, s=sort, n=nodes, t=ntype: graph.neighbors(
                 n, ["by", "writes", "cites"], ntype=t, direction=w, sort=s

@@ -231,7 +231,7 @@ class RandomWalkReply(_message.Message):
     def __init__(self, version: _Optional[int] = ...) -> None: ...
 
 class NeighborsRequest(_message.Message):
-    __slots__ = ("space", "version", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "sort", "weight")
+    __slots__ = ("space", "version", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "sort", "weight", "top")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
@@ -241,6 +241,7 @@ class NeighborsRequest(_message.Message):
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     SORT_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    TOP_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     edge_types: _containers.RepeatedScalarFieldContainer[int]
@@ -250,9 +251,30 @@ class NeighborsRequest(_message.Message):
     want_edge_ids: bool
     sort: str
     weight: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., sort: _Optional[str] = ..., weight: _Optional[str] = ...) -> None: ...
+    top: int
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., sort: _Optional[str] = ..., weight: _Optional[str] = ..., top: _Optional[int] = ...) -> None: ...
 
 class NeighborsReply(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    def __init__(self, version: _Optional[int] = ...) -> None: ...
+
+class DegreesRequest(_message.Message):
+    __slots__ = ("space", "version", "edge_types", "node_type", "direction")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    edge_types: _containers.RepeatedScalarFieldContainer[int]
+    node_type: int
+    direction: _common_pb2.Direction
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ...) -> None: ...
+
+class DegreesReply(_message.Message):
     __slots__ = ("version",)
     VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int

@@ -240,7 +240,7 @@ class WalkReply(_message.Message):
     def __init__(self) -> None: ...
 
 class ReadNeighborsRequest(_message.Message):
-    __slots__ = ("at", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "weight")
+    __slots__ = ("at", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "weight", "top")
     AT_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -248,6 +248,7 @@ class ReadNeighborsRequest(_message.Message):
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    TOP_FIELD_NUMBER: _ClassVar[int]
     at: At
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_type: int
@@ -255,9 +256,26 @@ class ReadNeighborsRequest(_message.Message):
     want_weights: bool
     want_edge_ids: bool
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    top: int
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., top: _Optional[int] = ...) -> None: ...
 
 class ReadNeighborsReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReadDegreesRequest(_message.Message):
+    __slots__ = ("at", "edge_types", "node_type", "direction")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    edge_types: _containers.RepeatedScalarFieldContainer[int]
+    node_type: int
+    direction: _common_pb2.Direction
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ...) -> None: ...
+
+class ReadDegreesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

@@ -11,6 +11,7 @@ from storaged.draw.neighbor import NeighborDraws, neighbors
 from storaged.draw.node import NodeDraws, NodeRace, nodes, race_nodes, rest_of_nodes
 from storaged.draw.ragged import Ragged, read_neighbors
 from storaged.draw.scans import read_edges, read_nodes
+from storaged.draw.top import degrees, top_neighbors
 from storaged.draw.version import EDGE, NODE, Share, Version
 from storaged.draw.walk import Walks, walk
 
@@ -26,6 +27,7 @@ __all__ = [
     "Share",
     "Version",
     "Walks",
+    "degrees",
     "edge_features",
     "edges",
     "neighbors",
@@ -38,5 +40,6 @@ __all__ = [
     "read_nodes",
     "rest_of_edges",
     "rest_of_nodes",
+    "top_neighbors",
     "walk",
 ]

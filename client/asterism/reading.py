@@ -1,0 +1,107 @@
+"""Reading what nodes are joined to: the heaviest neighbors, degrees."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from asterism import arguments
+from asterism.records import Ids, TopNeighbors
+from asterism.sampling import Names, NodeTypes, direction_of, version_of
+from asterism.session import edge_types_of
+from asterism.walking import Walker
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.v1 import graphd_pb2 as wire
+
+
+class Reader(Walker):
+    """What a graph tells of nodes' edges without a draw."""
+
+    def top_k_neighbors(
+        self,
+        nodes: ArrayLike,
+        etypes: Names,
+        k: int,
+        *,
+        ntype: NodeTypes = None,
+        direction: str = "out",
+        edge_ids: bool = False,
+        version: int | None = None,
+    ) -> TopNeighbors:
+        """The k heaviest edges of each node, over the union of the edge types.
+
+        Parameters
+        ----------
+        nodes : int64[m]
+            Node ids; -1 and unknown ones have no neighbors.
+        etypes : str or list of str, or None
+            Edge types; None: all.
+        k : int
+            Edges per node at most, 1 or more.
+        ntype, direction, edge_ids
+            As of `sample_neighbors`.
+
+        Returns
+        -------
+        TopNeighbors
+            ``nodes`` int64[m, k], heaviest first, ties by (id, edge type as asked for, edge id); padded with -1.
+
+        Examples
+        --------
+        >>> graph.top_k_neighbors([7], "cites", 3).weights  # doctest: +SKIP
+        array([[9. , 4.5, 1. ]], dtype=float32)
+        """
+        count = arguments.count("k", k)
+        if not count:
+            raise InvalidRequest("k 0: expected 1 or more neighbors per node")
+        wanted = self._session.edge_type_ids(self.space, arguments.names(etypes))
+        ids = arguments.ids("nodes", nodes, least=-1)
+        way = direction_of(direction)
+        node_type, arrays = self._starts(ids, ntype, wanted, way)
+        head = wire.NeighborsRequest(
+            space=self.space,
+            version=arguments.version(version),
+            edge_types=wanted,
+            node_type=node_type,
+            direction=way,
+            want_weights=True,
+            want_edge_ids=edge_ids,
+            top=count,
+        )
+        reply = self._session.read("neighbors", head, arrays)
+        there = np.arange(count) < np.diff(reply.array("indptr", "int64"))[:, None]
+        found = np.full(there.shape, -1, np.int64)
+        found[there] = reply.array("ids", "int64")
+        types = np.full(there.shape, -1, np.int32)
+        types[there] = edge_types_of(reply.array("ids", "int64"), reply.optional("types", "int32"), wanted)
+        weights = np.zeros(there.shape, np.float32)
+        weights[there] = reply.array("weights", "float32")
+        eids = None
+        if edge_ids:
+            eids = np.full(there.shape, -1, np.int64)
+            eids[there] = reply.array("eids", "int64")
+        return TopNeighbors(nodes=found, types=types, weights=weights, edge_ids=eids, version=version_of(reply.head))
+
+    def degrees(self, nodes: ArrayLike, etypes: Names = None, *, ntype: NodeTypes = None, direction: str = "out", version: int | None = None) -> Ids:
+        """How many edges of each type each node has.
+
+        Parameters
+        ----------
+        nodes : int64[m]
+            Node ids; -1 and unknown ones have none.
+        etypes : str or list of str, optional
+            Edge types; None: all.
+        ntype, direction
+            As of `sample_neighbors`.
+
+        Returns
+        -------
+        int64[m, t]
+            A column per edge type, in the order asked for. Edges count whatever their weight.
+        """
+        wanted = self._session.edge_type_ids(self.space, arguments.names(etypes))
+        ids = arguments.ids("nodes", nodes, least=-1)
+        way = direction_of(direction)
+        node_type, arrays = self._starts(ids, ntype, wanted, way)
+        head = wire.DegreesRequest(space=self.space, version=arguments.version(version), edge_types=wanted, node_type=node_type, direction=way)
+        return self._session.read("degrees", head, arrays).array("degrees", "int64", 2)

@@ -1,0 +1,125 @@
+"""The heaviest edges of nodes, and how many edges they have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_proto.errors import InvalidRequest
+from graphkit.jit import settled
+from storaged.draw.lookup import adjacency, checked_edge_types, groups_of
+from storaged.draw.ragged import Ragged
+from storaged.draw.version import Version, checked_outputs
+from storaged.kernel import top as kernel
+from storaged.kernel.rows import measure_rows
+from storaged.store.image import EMPTY_F64
+
+
+def top_neighbors(
+    version: Version,
+    *,
+    edge_types: Sequence[int],
+    node_type: int,
+    ids: NDArray[np.int64],
+    types: NDArray[np.int32] | None = None,
+    direction: int,
+    count: int,
+    want_edge_ids: bool,
+) -> Ragged:
+    """The heaviest edges of each node over the union of edge types, heaviest first.
+
+    Parameters
+    ----------
+    version, edge_types, node_type, ids, types, direction, want_edge_ids
+        As in `storaged.draw.neighbors`.
+    count : int
+        Edges per node at most.
+
+    Returns
+    -------
+    Ragged
+        Rows by weight, largest first; ties by neighbor id, then by (edge type as asked for, edge id). Memory is that of the
+        answer, however many edges a node has.
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        As there.
+    """
+    if count < 1:
+        raise InvalidRequest(f"top {count}: expected 1 or more neighbors per node")
+    checked_outputs("neighbors", ids.size, count)
+    near = checked_edge_types(version, edge_types, node_type, direction)
+    shape = (ids.size, count)
+    out_ids, out_types = np.empty(shape, np.int64), np.empty(shape, np.int32)
+    out_weights, out_eids = np.empty(shape, np.float32), np.empty(shape if want_edge_ids else (0, 0), np.int64)
+    lengths = np.zeros(ids.size, np.int64)
+    for group in groups_of(version, node_type, ids, types):
+        union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == group.type_id]
+        m = group.rows.size
+        met, sizes = np.zeros(m, np.int64), np.zeros(m, np.int64)
+        weights, found, orders = np.empty(m * count, np.float32), np.empty(m * count, np.int64), np.empty(m * count, np.int64)
+        which, slots = np.empty(m * count, np.int32), np.empty(m * count, np.int64)
+        adjacencies = [adjacency(group.image, edge_type, direction) for edge_type in union]
+        for mine, edges in enumerate(adjacencies):
+            kernel.feed(
+                group.rows,
+                edges.indptr,
+                edges.nbr,
+                edges.weights,
+                np.int32(mine),
+                np.int64(count),
+                met,
+                sizes,
+                weights,
+                found,
+                orders,
+                which,
+                slots,
+            )
+        kernel.drain(np.int64(count), sizes, weights, found, orders, which, slots)
+        kept = np.arange(count) < sizes[:, None]
+        lengths[group.at] = sizes
+        out_ids[group.at], out_weights[group.at] = found.reshape(m, count), weights.reshape(m, count)
+        if union:
+            out_types[group.at] = np.array(union, np.int32)[np.where(kept, which.reshape(m, count), 0)]
+        if want_edge_ids:
+            eids = np.empty((m, count), np.int64)
+            for mine, edges in enumerate(adjacencies):
+                own = kept & (which.reshape(m, count) == mine)
+                eids[own] = edges.eid[slots.reshape(m, count)[own]]
+            out_eids[group.at] = eids
+    kept = np.arange(count) < lengths[:, None]
+    indptr = np.zeros(ids.size + 1, np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    return Ragged(indptr=indptr, ids=out_ids[kept], types=out_types[kept], weights=out_weights[kept], eids=out_eids[kept] if want_edge_ids else None)
+
+
+def degrees(
+    version: Version,
+    *,
+    edge_types: Sequence[int],
+    node_type: int,
+    ids: NDArray[np.int64],
+    types: NDArray[np.int32] | None = None,
+    direction: int,
+) -> NDArray[np.int64]:
+    """How many edges of each type each node has; int64[m, types], 0 for unknown nodes.
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        As `storaged.draw.neighbors`.
+    """
+    near = checked_edge_types(version, edge_types, node_type, direction)
+    checked_outputs("degrees", ids.size, len(edge_types))
+    out = np.zeros((ids.size, len(edge_types)), np.int64)
+    for group in groups_of(version, node_type, ids, types):
+        for column, (edge_type, end) in enumerate(zip(edge_types, near, strict=True)):
+            if end == group.type_id:
+                measure = np.empty(group.rows.size, np.float64)
+                measure_rows(group.rows, adjacency(group.image, edge_type, direction).indptr, settled(EMPTY_F64), measure)
+                out[group.at, column] = measure.astype(np.int64)
+    return out

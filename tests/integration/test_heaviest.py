@@ -1,0 +1,92 @@
+"""The heaviest neighbors and degrees, against whole neighborhoods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from tests.kit import cases
+
+import asterism
+from asterism import Graph
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
+    with asterism.open(tmp_path_factory.mktemp("heaviest")) as client:
+        yield cases.load(client, "cases")
+
+
+@pytest.mark.parametrize("direction", ["out", "in"])
+@pytest.mark.parametrize("etypes", ["cites", ["by", "cites"], ["cites", "by"], None])
+@pytest.mark.parametrize("k", [1, 3, 10, 500])
+def test_the_heaviest_are_the_first_of_all_by_weight_id_type_and_edge_id(graph: Graph, direction: str, etypes: object, k: int) -> None:
+    papers = np.concatenate([np.arange(cases.PAPERS), [-1, 10**9, 3, 3]])
+    top = graph.top_k_neighbors(papers, etypes, k, ntype="paper", direction=direction, edge_ids=True)
+    everything = graph.neighbors(papers, etypes, ntype="paper", direction=direction)
+    names = [etypes] if isinstance(etypes, str) else etypes or ["writes", "cites", "by"]
+    place = {graph.schema.edge_type_id(name): i for i, name in enumerate(names)}
+    assert top.edge_ids is not None
+    for i in range(len(papers)):
+        mine = slice(everything.indptr[i], everything.indptr[i + 1])
+        rows = sorted(
+            zip(
+                (-everything.weights[mine]).tolist(),
+                everything.nodes[mine].tolist(),
+                [place[t] for t in everything.types[mine].tolist()],
+                everything.edge_ids[mine].tolist(),
+                strict=True,
+            )
+        )[:k]
+        n = len(rows)
+        assert (-top.weights[i, :n]).tolist() == [row[0] for row in rows]
+        assert top.nodes[i, :n].tolist() == [row[1] for row in rows]
+        assert [place[t] for t in top.types[i, :n].tolist()] == [row[2] for row in rows]
+        assert top.edge_ids[i, :n].tolist() == [row[3] for row in rows]
+        assert (top.nodes[i, n:] == -1).all()
+        assert (top.types[i, n:] == -1).all()
+        assert (top.weights[i, n:] == 0).all()
+        assert (top.edge_ids[i, n:] == -1).all()
+
+
+def test_a_hub_gives_its_heaviest_in_the_memory_of_the_answer(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with asterism.open(tmp_path_factory.mktemp("hub")) as client:
+        client.create_space("hub", {"parts": 2, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
+        graph = client.graph("hub")
+        n = 200_000
+        weights = np.random.default_rng(5).random(n).astype(np.float32)
+        graph.upsert_nodes(np.arange(n), "n")
+        graph.upsert_edges(np.zeros(n, np.int64), np.arange(n), "to", weights=weights)
+        graph.build()
+        top = graph.top_k_neighbors([0], "to", 1000)
+        order = np.lexsort((np.arange(n), -weights))[:1000]
+        assert top.nodes[0].tolist() == order.tolist()
+        assert np.array_equal(top.weights[0], weights[order])
+        assert graph.degrees([0, 1]).tolist() == [[n], [0]]
+
+
+@pytest.mark.parametrize("direction", ["out", "in"])
+def test_degrees_count_every_edge_by_type(graph: Graph, direction: str) -> None:
+    papers = np.concatenate([np.arange(cases.PAPERS), [-1, 10**9, 3]])
+    names = ["cites", "by", "writes"]
+    found = graph.degrees(papers, names, ntype="paper", direction=direction)
+    for column, name in enumerate(names):
+        src, dst, _ = cases.edges()[name]
+        ends = src if direction == "out" else dst
+        counts = np.bincount(ends, minlength=cases.PAPERS) if name != {"out": "writes", "in": "by"}[direction] else np.zeros(cases.PAPERS, int)
+        assert found[: cases.PAPERS, column].tolist() == counts.tolist()
+        assert found[cases.PAPERS :, column].tolist() == [0, 0, counts[3]]
+    assert graph.degrees(np.zeros(0, np.int64), "cites").shape == (0, 1)
+
+
+def test_what_can_not_be_asked_is_refused_with_its_value(graph: Graph) -> None:
+    for call, said in (
+        (lambda: graph.top_k_neighbors([1], "cites", 0), "k 0"),
+        (lambda: graph.top_k_neighbors([1], "cites", -2), "k -2"),
+        (lambda: graph.top_k_neighbors(np.zeros(1000, np.int64), "cites", 10**6), "ask for"),
+        (lambda: graph.degrees([1], None), "say ntype"),
+        (lambda: graph.degrees([1], "cites", direction="up"), "'up'"),
+    ):
+        with pytest.raises(asterism.InvalidRequest, match=said):
+            call()  # type: ignore[no-untyped-call]
