@@ -286,6 +286,30 @@ def threshold_block(prob: F64, alias: U32, hot: U64, cold: U32) -> None:
 
 
 @kernel
+def alias_ids(alias: U32, rows: U32, ids: I64, open_row: np.int64, open_id: np.int64, out: I64) -> None:
+    """The ids of aliases.
+
+    Parameters
+    ----------
+    alias : uint32[n]
+        Not descending.
+    rows, ids : uint32[m], int64[m]
+        Heavy columns, ascending: every alias is one of them or ``open_row``.
+    open_row, open_id : int
+        The column that was open before these, -1 where none was.
+    out : int64[n], out
+    """
+    j = 0
+    for i in range(alias.shape[0]):
+        if np.int64(alias[i]) == open_row:
+            out[i] = open_id
+        else:
+            while rows[j] < alias[i]:
+                j += 1
+            out[i] = ids[j]
+
+
+@kernel
 def audit_table(hot: U64, cold: U32, row_of: U32, weights: F32, total: float, out: F64) -> None:
     """Rebuild the exact law of a table from its image and hold it against the weights.
 

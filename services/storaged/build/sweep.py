@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.alias import sweep
+from graphkit.jit import settled
+from storaged.build.kernels import alias_ids
 from storaged.store.tables import Columns
 
 I64 = NDArray[np.int64]
@@ -105,9 +107,8 @@ class Sweep:
         open_row, open_id = int(before[2]), self._open_id
         room = self._heavy[0].size + 1
         closed_row, closed_prob, closed_alias = np.empty(room, np.uint32), np.empty(room, np.float64), np.empty(room, np.uint32)
-        closed = int(
-            sweep(self._light[2], self._aliases, self._heavy[0], self._heavy[2], closed_row, closed_prob, closed_alias, self._cursor, self._residual)
-        )
+        light_p, heavy_row, heavy_p = settled(self._light[2]), settled(self._heavy[0]), settled(self._heavy[2])
+        closed = int(sweep(light_p, self._aliases, heavy_row, heavy_p, closed_row, closed_prob, closed_alias, self._cursor, self._residual))
         i0, i1 = int(before[0]), int(self._cursor[0])
         if i1 > i0:
             aliases = self._aliases[i0:i1]
@@ -120,11 +121,10 @@ class Sweep:
         return bool((before != self._cursor).any())
 
     def _ids(self, positions: U32, open_row: int, open_id: int) -> I64:
-        """The ids of heavy columns: the one that was open, or of the block at hand."""
-        if self._heavy[0].size == 0:
-            return np.full(positions.size, open_id, np.int64)
-        at = np.minimum(np.searchsorted(self._heavy[0], positions), self._heavy[0].size - 1)
-        return np.where(positions == np.uint32(max(open_row, 0)), open_id, self._heavy[1][at]) if open_row >= 0 else self._heavy[1][at]
+        """The ids of heavy columns, ascending: the one that was open, or of the block at hand."""
+        out = np.empty(positions.size, np.int64)
+        alias_ids(settled(positions), settled(self._heavy[0]), settled(self._heavy[1]), np.int64(open_row), np.int64(open_id), out)
+        return out
 
     def _leftovers(self) -> float:
         short = 0.0

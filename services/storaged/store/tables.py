@@ -114,11 +114,14 @@ class TableWriter:
         return tuple(np.concatenate([piece[i] for piece in self._held]) for i in range(len(self._dtypes)))
 
     def _put(self, columns: Columns) -> None:
-        body = b"".join(
-            np.ascontiguousarray(column, dtype).tobytes() + bytes(-column.shape[0] * dtype.itemsize % 8)
-            for column, dtype in zip(columns, self._dtypes, strict=True)
-        )
-        self._bulk.put(keys.table_key(self._prefix, self._block), _HEAD.pack(len(columns[0]), zlib.crc32(body)) + body)
+        # Checksummed where the columns are and joined once: a table is written several times, and copies add up.
+        pieces: list[Any] = []
+        crc = 0
+        for column, dtype in zip(columns, self._dtypes, strict=True):
+            for piece in (np.ascontiguousarray(column, dtype).data.cast("B"), bytes(-column.shape[0] * dtype.itemsize % 8)):
+                crc = zlib.crc32(piece, crc)
+                pieces.append(piece)
+        self._bulk.put(keys.table_key(self._prefix, self._block), b"".join((_HEAD.pack(len(columns[0]), crc), *pieces)))
         self._block += 1
         self._store.blocks_written += 1
 
@@ -225,8 +228,9 @@ def _dtypes(kind: int, *, final: bool) -> tuple[np.dtype[Any], ...]:
 
 
 def _unpacked(value: bytes, dtypes: Sequence[np.dtype[Any]], raw: bytes) -> Columns:
-    body = bytearray(memoryview(value)[_HEAD.size :])
+    """The columns of a value, read-only views of it."""
     rows, crc = _HEAD.unpack_from(value)
+    body = memoryview(value)[_HEAD.size :]
     if zlib.crc32(body) != crc:
         raise Corrupt(f"table block {raw.hex()}: its value is not what was written; run the build again")
     columns = []
