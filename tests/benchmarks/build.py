@@ -1,101 +1,102 @@
-"""Builds generated loads in a process of their own and prints rows a second and the peak of anonymous memory.
+"""Builds generated loads of several sizes in processes of their own, and prints speed, memory and disk side by side.
 
-python -m tests.benchmarks.build --nodes 4000000 --edges 4000000 --parts 2 --memory-limit-mib 512
+python -m tests.benchmarks.build                        a million and four million nodes, four million edges
+python -m tests.benchmarks.build --full                 up to 200 million nodes, 100 million edges, a node with ten million neighbors
+python -m tests.benchmarks.build --nodes 20000000 --edges 0 --memory-limit-mib 256 --folder /mnt/disk
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import resource
-import subprocess
-import sys
+import os
 import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
-from tests.kit.building import Op, blocks_of
+from tests.kit.measured_build import Generated, Ran, allocated, idle, run
 
-from asterism_proto.schema import EdgeType, NodeType, Schema
-from storaged.store import graph
-from storaged.store.graph import GraphStore
-
-CHUNK = 1 << 18
+MIB = 1 << 20
+PROBE_MIB = 2048
 
 
-def write(store: GraphStore, schema: Schema, nodes: int, edges: int, stride: int) -> float:
-    """Write chunks as a client would; gives the seconds."""
-    rng = np.random.default_rng(1)
+def disk_speed(folder: Path) -> tuple[float, float]:
+    """MiB/s of writing a file of its own in sequence, synced, and of reading it again past the page cache."""
+    path, block = folder / "probe", os.urandom(8 * MIB)
     started = time.perf_counter()
-    chunk = 0
-    for low in range(0, nodes, CHUNK):
-        ids = np.arange(low, min(low + CHUNK, nodes), dtype=np.int64) * stride
-        op = Op(kind=graph.NODES, type_id=0, arrays={"ids": ids, "weight": rng.random(ids.size, np.float32) ** 4})
-        store.write(blocks_of(schema, 1, chunk, op))
-        chunk += 1
-    for low in range(0, edges, CHUNK):
-        n = min(CHUNK, edges - low)
-        src = (nodes * rng.random(n) ** 2).astype(np.int64) * stride
-        dst = rng.integers(0, nodes, n) * stride
-        arrays = {"src": src, "dst": dst, "eid": np.arange(low, low + n), "weight": rng.random(n, np.float32)}
-        store.write(blocks_of(schema, 1, chunk, Op(kind=graph.OUT_EDGES, type_id=0, arrays=arrays)))
-        chunk += 1
-    return time.perf_counter() - started
+    with path.open("wb") as file:
+        for _ in range(PROBE_MIB // 8):
+            file.write(block)
+        file.flush()
+        os.fsync(file.fileno())
+        written = time.perf_counter()
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    began = time.perf_counter()
+    with path.open("rb", buffering=0) as file:
+        while file.read(8 * MIB):
+            pass
+    read = time.perf_counter() - began
+    path.unlink()
+    return PROBE_MIB / (written - started), PROBE_MIB / read
 
 
-def anonymous_kib(pid: int) -> int:
-    """What a process holds that is nobody's file."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("RssAnon")), 0)
+def measure(graph: Generated, limit_mib: int, parent: Path) -> tuple[Ran, Ran, int, float]:
+    """One build: what it took, what an idle one does, disk afterwards, seconds of writing the load."""
+    with tempfile.TemporaryDirectory(dir=parent) as name:
+        folder = Path(name)
+        base = idle(folder / "idle", graph, memory_limit_mib=limit_mib)
+        started = time.perf_counter()
+        task = graph.write(folder, memory_limit_mib=limit_mib)
+        writing = time.perf_counter() - started
+        ran = run(task, watch_disk=True)
+        return ran, base, allocated(folder / "out"), writing
 
 
-def run(task: Path) -> tuple[float, float, int, dict[str, float]]:
-    """Seconds, seconds of a core, the peak in KiB, and when each phase was first heard of."""
-    started, peak, phases = time.perf_counter(), 0, dict[str, float]()
-    child = subprocess.Popen([sys.executable, "-m", "storaged.build", str(task)], stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    for line in child.stdout:
-        peak = max(peak, anonymous_kib(child.pid))
-        said = json.loads(line)
-        if "failed" in said:
-            raise SystemExit(said["failed"])
-        phases.setdefault(said.get("phase", "end"), time.perf_counter() - started)
-    child.wait(60)
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.perf_counter() - started, used.ru_utime + used.ru_stime, peak, phases
+def report(what: str, rows: int, ran: Ran, base: Ran, after: int, writing: float, *, steps: bool) -> float:
+    """Print one build; gives its rows per second of a core, the process's own start aside."""
+    speed = rows / (ran.core_seconds - base.core_seconds)
+    words = (
+        f"{what:34s} {ran.seconds:8.1f} s {rows / ran.seconds:12,.0f} rows/s {speed:12,.0f} rows/s a core (a start of {base.core_seconds:.1f} s aside)",
+        f"memory {(ran.anonymous - base.anonymous) / MIB:5.0f} MiB above idle",
+        f"disk {ran.disk / MIB:8,.0f} MiB at most, {after / MIB:8,.0f} after ({ran.disk / rows:.0f} and {after / rows:.0f} bytes a row)",
+        f"written in {writing:.1f} s",
+    )
+    print("   ".join(words), flush=True)
+    if steps:
+        last = 0.0
+        for at, name in ran.steps:
+            print(f"    {name:24s} {at - last:8.1f} s")
+            last = at
+    return speed
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    for name, default in (("nodes", 2_000_000), ("edges", 2_000_000), ("parts", 2), ("memory-limit-mib", 512), ("stride", 1)):
-        parser.add_argument(f"--{name}", type=int, default=default)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, nargs="*", default=[1_000_000, 4_000_000], help="sizes of builds of nodes alone")
+    parser.add_argument("--edges", type=int, default=4_000_000, help="edges of one more build; 0 for none")
+    parser.add_argument("--hub", type=int, default=400_000, help="how many of them one node has")
+    parser.add_argument("--parts", type=int, default=1)
+    parser.add_argument("--stride", type=int, default=1, help="between ids; a large one makes them sparse")
+    parser.add_argument("--memory-limit-mib", type=int, default=512)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="on the disk to measure")
+    parser.add_argument("--full", action="store_true", help="1, 10, 100 and 200 million nodes; 100 million edges, ten million of one node")
+    parser.add_argument("--steps", action="store_true", help="the seconds of every step")
     given = parser.parse_args()
-    schema = Schema(
-        node_types=(NodeType(name="a", weighted=True),),
-        edge_types=(EdgeType(src_type="a", relation="r", dst_type="a", weighted=True),) if given.edges else (),
-        parts=given.parts,
-        direction="both",
-    )
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        store = GraphStore.open(folder / "graph", schema)
-        seconds = write(store, schema, given.nodes, given.edges, given.stride)
-        print(f"write   {(given.nodes + 2 * given.edges) / seconds:12,.0f} rows/s (out- and in-copies, durable)")
-        store.checkpoint(folder / "checkpoint")
-        store.close()
-        task = folder / "task.json"
-        fields = {"space_id": 1, "schema": schema.to_dict(), "parts": list(range(given.parts)), "cut": 1, "loads": [1], "commits": [1]}
-        fields |= {"checkpoint": str(folder / "checkpoint"), "output": str(folder / "out"), "memory_limit_mib": given.memory_limit_mib}
-        task.write_text(json.dumps(fields))
-        seconds, core_seconds, peak, phases = run(task)
-        rows = given.nodes + given.edges
-        print(f"build   {rows / seconds:12,.0f} rows/s in {seconds:.1f} s, start included; {rows / core_seconds:,.0f} rows per second of a core")
-        print(f"memory  {peak / 1024:12,.0f} MiB anonymous at most, limit {given.memory_limit_mib} MiB of working memory")
-        print("phases  " + ", ".join(f"{phase} {at:.1f} s" for phase, at in phases.items()))
+    if given.full:
+        given.nodes, given.edges, given.hub = [1_000_000, 10_000_000, 100_000_000, 200_000_000], 100_000_000, 10_000_000
+    write, read = disk_speed(given.folder)
+    print(f"the disk's own speed: {write:,.0f} MiB/s written and synced, {read:,.0f} MiB/s read; limit {given.memory_limit_mib} MiB")
+    speeds = []
+    for nodes in given.nodes:
+        graph = Generated(nodes=nodes, parts=given.parts, stride=given.stride)
+        speeds.append(report(f"{nodes:,} nodes", nodes, *measure(graph, given.memory_limit_mib, given.folder), steps=given.steps))
+    if len(speeds) > 1:
+        print("linear: " + ", ".join(f"{nodes:,} nodes at {speed / speeds[0]:.2f}" for nodes, speed in zip(given.nodes, speeds, strict=True)), end="")
+        print(" of the first one's rows a second of a core")
+    if given.edges:
+        nodes = max(given.edges // 10, 1000)
+        graph = Generated(nodes=nodes, edges=given.edges, hub=given.hub, parts=given.parts, stride=given.stride)
+        what = f"{given.edges:,} edges, {given.hub:,} of one"
+        report(what, given.edges + nodes, *measure(graph, given.memory_limit_mib, given.folder), steps=given.steps)
 
 
 if __name__ == "__main__":

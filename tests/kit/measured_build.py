@@ -93,8 +93,8 @@ class Ran:
     """When each step ended, in seconds from the start, and its name."""
 
 
-def run(task: Path, *, watch_disk: bool = False, prefix: tuple[str, ...] = ()) -> Ran:
-    """Run a build and watch it; ``prefix`` are words before its command line."""
+def run(task: Path, *, watch_disk: bool = False, prefix: tuple[str, ...] = (), deadline_s: float = 3600.0) -> Ran:
+    """Run a build and watch it; ``prefix`` are words before its command line. Past the deadline it is killed."""
     ran, started = Ran(), time.perf_counter()
     child = subprocess.Popen(
         [*prefix, "env", "MALLOC_ARENA_MAX=2", sys.executable, "-m", "storaged.build", str(task)], stdout=subprocess.PIPE, text=True
@@ -105,6 +105,8 @@ def run(task: Path, *, watch_disk: bool = False, prefix: tuple[str, ...] = ()) -
     def watch() -> None:
         beats = 0
         while not over.wait(0.005):
+            if time.perf_counter() - started > deadline_s:
+                child.kill()
             ran.anonymous = max(ran.anonymous, anonymous(child.pid))
             beats += 1
             if watch_disk and beats % 50 == 0:
@@ -132,8 +134,8 @@ def run(task: Path, *, watch_disk: bool = False, prefix: tuple[str, ...] = ()) -
     return ran
 
 
-def idle(folder: Path, generated: Generated, *, memory_limit_mib: int) -> int:
-    """Anonymous bytes of a build with nothing to do: a few rows of the same kinds, so that every kernel is loaded."""
+def idle(folder: Path, generated: Generated, *, memory_limit_mib: int) -> Ran:
+    """A build with nothing to do: a few rows of the same kinds, so that every kernel is loaded."""
     small = Generated(
         nodes=100, edges=200 if generated.edges else 0, deleted=min(generated.deleted, 10), stride=generated.stride, parts=1, even=generated.even
     )
@@ -141,7 +143,7 @@ def idle(folder: Path, generated: Generated, *, memory_limit_mib: int) -> int:
     task = small.write(folder, memory_limit_mib=memory_limit_mib)
     run(task)  # kernels that are compiled now are loaded from the cache later
     (folder / "out").rename(folder / "first")
-    return run(task).anonymous
+    return run(task)
 
 
 def anonymous(pid: int) -> int:
