@@ -55,7 +55,7 @@ def report(what: str, rows: int, ran: Ran, base: Ran, after: int, writing: float
     """Print one build; gives its rows per second of a core, the process's own start aside."""
     speed = rows / (ran.core_seconds - base.core_seconds)
     words = (
-        f"{what:34s} {ran.seconds:8.1f} s {rows / ran.seconds:12,.0f} rows/s {speed:12,.0f} rows/s a core (a start of {base.core_seconds:.1f} s aside)",
+        f"{what:34s} {ran.seconds:8.1f} s {rows / ran.seconds:12,.0f} rows/s {speed:12,.0f} rows/s a core ({base.core_seconds:.1f} s of start aside)",
         f"memory {(ran.anonymous - base.anonymous) / MIB:5.0f} MiB above idle",
         f"disk {ran.disk / MIB:8,.0f} MiB at most, {after / MIB:8,.0f} after ({ran.disk / rows:.0f} and {after / rows:.0f} bytes a row)",
         f"written in {writing:.1f} s",
