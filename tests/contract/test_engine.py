@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from asterism_proto.errors import Conflict, Corrupt, InvalidRequest
+from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, Unavailable
 from storaged.store.engine import Engine, Family, RocksEngine
 from storaged.store.memory import MemoryEngine
 
@@ -165,3 +166,49 @@ def test_a_damaged_file_is_corrupt_not_an_early_end(tmp_path: Path) -> None:
     with pytest.raises(Corrupt):
         list(engine.scan("b", b"", None))
     engine.close()
+
+
+def test_a_run_that_is_kept_can_be_taken_in_again(engine: Engine, tmp_path: Path) -> None:
+    run = engine.bulk("b", tmp_path / "runs" / "1.sst")
+    for i in range(3):
+        run.put(bytes([i]), b"%d" % i)
+    run.finish()
+    before = list(engine.scan("b", b"", None))
+    engine.drop("b")
+    assert list(engine.scan("b", b"", None)) == []
+    engine.take_in("b", tmp_path / "runs" / "1.sst")
+    assert list(engine.scan("b", b"", None)) == before == [(bytes([i]), b"%d" % i) for i in range(3)]
+    with pytest.raises(Unavailable, match="made again"):
+        engine.take_in("b", tmp_path / "runs" / "2.sst")
+
+
+def test_a_kept_run_without_a_key_is_no_file(tmp_path: Path) -> None:
+    engine = RocksEngine(tmp_path / "db", FAMILIES)
+    engine.bulk("b", tmp_path / "kept.sst").finish()
+    assert not (tmp_path / "kept.sst").exists()
+    engine.close()
+
+
+@pytest.mark.parametrize("used_before", [False, True], ids=["fresh", "deleted range"])
+def test_databases_share_a_kept_run_and_none_alters_it(tmp_path: Path, *, used_before: bool) -> None:
+    kept = tmp_path / "kept.sst"
+    first, second = RocksEngine(tmp_path / "one" / "db", FAMILIES), RocksEngine(tmp_path / "two" / "db", FAMILIES)
+    run = first.bulk("b", kept)
+    for i in range(4):
+        run.put(bytes([i]), LARGE)
+    run.finish()
+    content, links = kept.read_bytes(), kept.stat().st_nlink
+    if used_before:  # then RocksDB would write a sequence number into the file
+        second.write([("b", bytes([9 * (i % 2)]), b"old") for i in range(2)])
+        second.delete_range("b", b"\x00", b"\x05")
+    second.take_in("b", kept)
+    expected = [(bytes([i]), LARGE) for i in range(4)] + [(b"\x09", b"old")] * used_before
+    assert list(second.scan("b", b"", None)) == expected
+    assert kept.read_bytes() == content
+    assert kept.stat().st_nlink == links + (not used_before)
+    first.close()
+    shutil.rmtree(tmp_path / "one")
+    second.close()
+    second = RocksEngine(tmp_path / "two" / "db", FAMILIES)
+    assert list(second.scan("b", b"", None)) == expected
+    second.close()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from asterism_proto.schema import Schema
 from graphkit.split import part_of
 from storaged.build.__main__ import build
-from storaged.build.part import part_folder
+from storaged.build.marks import part_folder
 from storaged.build.progress import Progress
 from storaged.build.task import PartResult, Task
 from storaged.store import graph
@@ -101,8 +101,20 @@ class Built:
         return [result.digest for result in self.results]
 
 
-def built(folder: Path, schema: Schema, loads: Sequence[Sequence[Op]], *, memory_limit_mib: int = 512, name: str = "out") -> Built:
-    """Write the loads (once per folder), take a checkpoint, build every part here, and open the images."""
+def built(
+    folder: Path,
+    schema: Schema,
+    loads: Sequence[Sequence[Op]],
+    *,
+    memory_limit_mib: int = 512,
+    name: str = "out",
+    upto: int | None = None,
+    sources: Sequence[Built] = (),
+) -> Built:
+    """Write the loads (once per folder), take a checkpoint, build every part here, and open the images.
+
+    With ``upto`` only so many of the loads count; units are linked from ``sources``.
+    """
     checkpoint = folder / "checkpoint"
     if not checkpoint.exists():
         store = GraphStore.open(folder / "graph", schema)
@@ -113,11 +125,12 @@ def built(folder: Path, schema: Schema, loads: Sequence[Sequence[Op]], *, memory
         space_id=1,
         schema=schema,
         parts=tuple(range(schema.parts)),
-        cut=len(loads),
-        loads=tuple(range(1, len(loads) + 1)),
+        cut=len(loads) if upto is None else upto,
+        loads=tuple(range(1, len(loads) + 1))[:upto],
         checkpoint=checkpoint,
         output=folder / name,
         memory_limit_mib=memory_limit_mib,
+        sources=tuple(source.output for source in sources),
     )
     results = build(task, Progress(io.StringIO()))
     return Built(output=task.output, results=results, images=[open_part(part_folder(task.output, part), verify=True) for part in range(schema.parts)])

@@ -41,7 +41,7 @@ def node_load(weights: F32, ids: NDArray[np.int64] | None = None, chunk: int = 4
 
 
 def final_table(made: Built, part: int, size: int, kind: int = keys.B1) -> list[np.ndarray]:
-    store = TableStore.open(made.output / "stat")
+    store = TableStore.open(made.output)
     blocks = list(store.blocks(part, kind, 0, "weight", size, final=True))
     store.close()
     return [np.concatenate([block[i] for block in blocks]) for i in range(6)]

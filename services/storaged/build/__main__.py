@@ -14,12 +14,13 @@ import sys
 from pathlib import Path
 
 from asterism_proto.errors import AsterismError, Corrupt
+from storaged.build.marks import forget_marks
 from storaged.build.part import build_part, expected_rows, finished_before
 from storaged.build.progress import Progress
 from storaged.build.task import MIB, RESULT, PartResult, Task, finished
 from storaged.store.graph import GraphStore
 from storaged.store.image_writer import write_durably
-from storaged.store.tables import TableStore
+from storaged.store.tables import STAT, TableStore
 
 _PR_SET_PDEATHSIG = 1
 
@@ -44,13 +45,12 @@ def build(task: Task, progress: Progress) -> list[PartResult]:
 
 def _tables(task: Task) -> TableStore:
     """The stat database; where it is damaged, a new one, and every part is built anew."""
-    path = task.output / "stat"
     try:
-        return TableStore.open(path, task.memory_limit_mib * MIB)
+        return TableStore.open(task.output, task.memory_limit_mib * MIB)
     except Corrupt:
-        shutil.rmtree(task.output / "done", ignore_errors=True)
-        shutil.rmtree(path)
-        return TableStore.open(path, task.memory_limit_mib * MIB)
+        forget_marks(task.output)
+        shutil.rmtree(task.output / STAT)
+        return TableStore.open(task.output, task.memory_limit_mib * MIB)
 
 
 def end_with(parent: int) -> None:

@@ -18,8 +18,9 @@ from storaged.build.nodes import CHUNK, MAX_ROWS, Rows
 from storaged.build.source import Sections, Workplace
 from storaged.build.spool import Bucket, Records, buckets
 from storaged.build.steps import State
-from storaged.build.table import build_table
+from storaged.build.table import WEIGHT, TableResult, build_table
 from storaged.build.task import Total
+from storaged.build.unit import Unit
 from storaged.store import keys
 from storaged.store.graph import EDGE_FEATURES, IN_EDGE_DELETES, IN_EDGES, OUT_EDGE_DELETES, OUT_EDGES, BlockRef
 
@@ -74,7 +75,7 @@ class EdgesResult:
 
 
 def build_edges(work: Workplace, type_id: int, nodes: Sequence[Rows]) -> EdgesResult:
-    """Write the edge image of one type.
+    """Write the edge image of one type, in four units: both adjacencies, the table over all edges, their features.
 
     Parameters
     ----------
@@ -94,8 +95,8 @@ def build_edges(work: Workplace, type_id: int, nodes: Sequence[Rows]) -> EdgesRe
         weighted=edge_type.weighted,
     )
     work.progress.phase(f"out edges {edge_type.name}")
-    out = _adjacency(work, type_id, out_side)
-    into = _Counts()
+    unit = _unit(work, type_id, out_side, f"{name}.out.*", f"{name}.src_row")
+    out, into = _Counts(**work.units.make(unit, lambda: asdict(_adjacency(work, type_id, out_side)))), _Counts()
     if schema.has_in:
         in_side = _Side(
             name=f"{name}.in",
@@ -107,21 +108,9 @@ def build_edges(work: Workplace, type_id: int, nodes: Sequence[Rows]) -> EdgesRe
             weighted=edge_type.weighted,
         )
         work.progress.phase(f"in edges {edge_type.name}")
-        into = _adjacency(work, type_id, in_side)
-    weights = work.image.map(f"{name}.out.weights") if edge_type.weighted else None
-    eids = work.image.map(f"{name}.out.eid")
-    table = build_table(
-        work,
-        name=name,
-        kind=keys.EDGE_TABLE,
-        type_id=type_id,
-        rows=out.slots,
-        weights=weights,
-        live=np.zeros(0, np.uint8),
-        ids_of=lambda slots: eids[slots],
-    )
-    work.progress.phase(f"edge features {edge_type.name}")
-    feature_rows = int(_features(work, type_id)["rows"])
+        into = _Counts(**work.units.make(_unit(work, type_id, in_side, f"{name}.in.*"), lambda: asdict(_adjacency(work, type_id, in_side))))
+    table = _table(work, type_id, out.slots, unit)
+    feature_rows = _features(work, type_id) if edge_type.features else 0
     total = Total(
         part=work.part,
         element=2,
@@ -139,6 +128,41 @@ def build_edges(work: Workplace, type_id: int, nodes: Sequence[Rows]) -> EdgesRe
         "columns": [feature.name for feature in edge_type.features],
     }
     return EdgesResult(total=total, description=description)
+
+
+def _unit(work: Workplace, type_id: int, side: _Side, *files: str) -> Unit:
+    """An adjacency as a unit: it follows from its blocks, the deletes of both ends, and which near end has which row."""
+    edge_type = work.task.schema.edge_types[type_id]
+    deletes = [ref for node_type in sorted({side.near_type, side.far_type}) for ref in work.source.tombstone_refs(node_type)]
+    words = ("adjacency", side.incoming, side.near_type, side.far_type, side.weighted, edge_type.multiplicity, side.rows.digest)
+    return Unit(name=side.name, digest=work.input(*words).blocks([*side.refs, *deletes]).digest(), files=files)
+
+
+def _table(work: Workplace, type_id: int, slots: int, out: Unit) -> TableResult:
+    """The table over all edges of a type, which follows from the out-adjacency alone."""
+    name, image = f"e{type_id}", work.image
+
+    def make() -> State:
+        eids: I64 = image.map(f"{name}.out.eid")
+        made = build_table(
+            work,
+            name=name,
+            kind=keys.EDGE_TABLE,
+            type_id=type_id,
+            rows=slots,
+            weights=image.map(f"{name}.out.weights") if f"{name}.out.weights" in image else None,
+            live=np.zeros(0, np.uint8),
+            ids_of=lambda slots: eids[slots],
+        )
+        return asdict(made)
+
+    unit = Unit(
+        name=f"{name}.table",
+        digest=work.input("edge table", out.digest).digest(),
+        files=(f"{name}.table.*",),
+        tables=((keys.EDGE_TABLE | keys.B1, type_id, WEIGHT),),
+    )
+    return TableResult(**work.units.make(unit, make))
 
 
 def _adjacency(work: Workplace, type_id: int, side: _Side) -> _Counts:
@@ -289,12 +313,9 @@ def _alias_rows(work: Workplace, side: _Side, indptr: I64, weights: F32) -> Stat
     return {}
 
 
-def _features(work: Workplace, type_id: int) -> State:
+def _features(work: Workplace, type_id: int) -> int:
     """Edge features that live in this part: rows by edge id among those that came with features. Gives their number."""
-    schema, name = work.task.schema, f"e{type_id}"
-    features = schema.edge_types[type_id].features
-    if not features:
-        return {"rows": 0}
+    features, name = work.task.schema.edge_types[type_id].features, f"e{type_id}"
     refs, columns = work.source.refs(type_id, EDGE_FEATURES), work.source.refs(type_id, EDGE_FEATURES | keys.COLUMNS)
 
     def make() -> State:
@@ -302,7 +323,10 @@ def _features(work: Workplace, type_id: int) -> State:
         build_columns(work, prefix=name, features=features, refs=columns, id_section="eid", rows=rows.rows, find=rows.find, tombstones=None)
         return {"rows": rows.rows}
 
-    return work.steps.run(f"{name}.features", make, rows=sum(ref.rows for ref in columns))
+    work.progress.phase(f"features {work.task.schema.edge_types[type_id].name}")
+    digest = work.input("edge features", [asdict(feature) for feature in features]).blocks(refs).blocks(columns).digest()
+    unit = Unit(name=f"{name}.features", digest=digest, files=(f"{name}.feature_eids", f"{name}.c[0-9]*"))
+    return int(work.units.make(unit, lambda: work.steps.run(f"{name}.features", make, rows=sum(ref.rows for ref in columns)))["rows"])
 
 
 def _feature_rows(work: Workplace, name: str, refs: list[BlockRef]) -> Rows:

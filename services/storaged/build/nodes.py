@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,9 @@ from storaged.build.kernels import audit_nodes, fold_nodes, scatter_nodes
 from storaged.build.source import Workplace
 from storaged.build.spool import Records, buckets
 from storaged.build.steps import State
-from storaged.build.table import build_table
+from storaged.build.table import WEIGHT, TableResult, build_table
 from storaged.build.task import Total
+from storaged.build.unit import Input, Unit
 from storaged.store import keys
 from storaged.store.graph import NODES, BlockRef
 
@@ -44,6 +45,8 @@ class Rows:
     ids: I64
     index_ids: I64
     index_rows: NDArray[np.uint32]
+    digest: str = ""
+    """Of which id has which row; empty while that is being found out."""
 
     def find(self, ids: I64) -> I64:
         """The row of each id; -1 where it is not alive here."""
@@ -77,17 +80,50 @@ class NodesResult:
 
 
 def build_nodes(work: Workplace, type_id: int) -> NodesResult:
-    """Write the node image of one type."""
-    schema = work.task.schema
-    node_type = schema.node_types[type_id]
-    name = f"n{type_id}"
+    """Write the node image of one type, in three units: which rows there are, their table, their features."""
+    node_type, name = work.task.schema.node_types[type_id], f"n{type_id}"
     refs = work.source.refs(type_id, NODES)
-    work.progress.phase(f"nodes {node_type.name}")
     written = sum(ref.rows for ref in refs)
-    rows = _restored(work, name, work.steps.run(f"{name}.rows", lambda: _make_rows(work, type_id, refs), rows=written))
+    work.progress.phase(f"nodes {node_type.name}")
+    made = work.units.make(
+        Unit(
+            name=name,
+            digest=work.node_input(type_id, refs, "nodes", node_type.weighted).digest(),
+            files=tuple(f"{name}.{file}" for file in ("ids", "index_ids", "index_rows", "live", "live_rows", "weights")),
+        ),
+        lambda: work.steps.run(f"{name}.rows", lambda: _make_rows(work, type_id, refs), rows=written),
+    )
+    rows = _restored(work, name, made)
     weights = work.image.map(f"{name}.weights") if node_type.weighted else None
-    table = build_table(work, name=name, kind=0, type_id=type_id, rows=rows.rows, weights=weights, live=rows.live, ids_of=rows.ids_of)
-    work.progress.phase(f"features {node_type.name}")
+    table = TableResult(
+        **work.units.make(
+            Unit(
+                name=f"{name}.table",
+                digest=work.input("node table", rows.digest, made["weights"]).digest(),
+                files=(f"{name}.table.*",),
+                tables=((keys.B1, type_id, WEIGHT),),
+            ),
+            lambda: asdict(
+                build_table(work, name=name, kind=0, type_id=type_id, rows=rows.rows, weights=weights, live=rows.live, ids_of=rows.ids_of)
+            ),
+        )
+    )
+    if node_type.features:
+        _features(work, type_id, rows)
+    total = Total(part=work.part, element=1, type_id=type_id, count=rows.count, **table.total())
+    description = {
+        "rows": rows.rows,
+        "count": rows.count,
+        "dense": rows.dense,
+        "table": {"size": table.size, "total": table.weight},
+        "columns": [feature.name for feature in node_type.features],
+    }
+    return NodesResult(rows=rows, total=total, description=description)
+
+
+def _features(work: Workplace, type_id: int, rows: Rows) -> None:
+    """The columns of a type: they follow from which row an id has, whatever its weight."""
+    node_type, name = work.task.schema.node_types[type_id], f"n{type_id}"
     columns = work.source.refs(type_id, NODES | keys.COLUMNS)
 
     def features() -> State:
@@ -103,16 +139,15 @@ def build_nodes(work: Workplace, type_id: int) -> NodesResult:
         )
         return {}
 
-    work.steps.run(f"{name}.features", features, rows=sum(ref.rows for ref in columns))
-    total = Total(part=work.part, element=1, type_id=type_id, count=rows.count, **table.total())
-    description = {
-        "rows": rows.rows,
-        "count": rows.count,
-        "dense": rows.dense,
-        "table": {"size": table.size, "total": table.weight},
-        "columns": [feature.name for feature in node_type.features],
-    }
-    return NodesResult(rows=rows, total=total, description=description)
+    work.progress.phase(f"features {node_type.name}")
+    work.units.make(
+        Unit(
+            name=f"{name}.features",
+            digest=work.node_input(type_id, columns, "node features", [asdict(feature) for feature in node_type.features], rows.digest).digest(),
+            files=(f"{name}.c[0-9]*",),
+        ),
+        lambda: work.steps.run(f"{name}.features", features, rows=sum(ref.rows for ref in columns)),
+    )
 
 
 def _make_rows(work: Workplace, type_id: int, refs: list[BlockRef]) -> State:
@@ -120,9 +155,15 @@ def _make_rows(work: Workplace, type_id: int, refs: list[BlockRef]) -> State:
     state = (_dense if _may_be_dense(work, refs) else _sparse)(work, type_id, refs)
     if state["rows"] > MAX_ROWS:
         raise InvalidRequest(f"part {work.part} has {state['rows']} rows of one type, more than {MAX_ROWS}; make the space with more parts")
+    rows, weights = _restored(work, f"n{type_id}", state), None
     if work.task.schema.node_types[type_id].weighted:
-        _audit_weights(work, type_id, refs, _restored(work, f"n{type_id}", state), work.image.map(f"n{type_id}.weights"))
-    return state
+        weights = work.image.map(f"n{type_id}.weights")
+        _audit_weights(work, type_id, refs, rows, weights)
+    return {
+        **state,
+        "digest": Input(rows.rows, rows.count, rows.dense).array(rows.live).array(rows.ids).digest(),
+        "weights": None if weights is None else Input().array(weights).digest(),
+    }
 
 
 def _restored(work: Workplace, name: str, state: State) -> Rows:
@@ -138,6 +179,7 @@ def _restored(work: Workplace, name: str, state: State) -> Rows:
         ids=image.map(f"{name}.ids") if f"{name}.ids" in image else np.zeros(0, np.int64),
         index_ids=image.map(f"{name}.index_ids") if f"{name}.index_ids" in image else np.zeros(0, np.int64),
         index_rows=image.map(f"{name}.index_rows") if f"{name}.index_rows" in image else np.zeros(0, np.uint32),
+        digest=state.get("digest", ""),
     )
 
 

@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
-from pathlib import Path
 
 from asterism_proto.errors import Internal
 from storaged.build.edges import build_edges
+from storaged.build.marks import Mark, forget_mark, part_folder, write_mark
 from storaged.build.nodes import build_nodes
 from storaged.build.progress import Progress
 from storaged.build.source import Source, Workplace
 from storaged.build.steps import Steps
 from storaged.build.task import PartResult, Task
+from storaged.build.unit import Units, counted
 from storaged.store.graph import IN_EDGES, NODES, OUT_EDGES, GraphStore
-from storaged.store.image import MANIFEST
-from storaged.store.image_writer import Files, write_durably
+from storaged.store.image_writer import Files
 from storaged.store.tables import TableStore
-
-
-def part_folder(output: Path, part: int) -> Path:
-    """Where the image of a part is."""
-    return output / "parts" / f"p{part:05d}"
 
 
 def finished_before(task: Task, part: int) -> PartResult | None:
     """What an earlier attempt at the same input came to, where it finished this part."""
-    try:
-        mark = json.loads(_mark(task, part).read_text())
-        manifest = (part_folder(task.output, part) / MANIFEST).read_bytes()
-        result = PartResult.from_dict(mark["result"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    same = mark["input"] == task.digest() and hashlib.sha256(manifest).hexdigest() == result.digest
-    return result if same else None
+    mark = Mark.read(task.output, part)
+    return mark.result if mark is not None and mark.input == task.digest() else None
 
 
 def build_part(task: Task, part: int, store: GraphStore, tables: TableStore, progress: Progress) -> PartResult:
     """Build one part, from the last step on that an attempt before at the same input left."""
-    _mark(task, part).unlink(missing_ok=True)
+    forget_mark(task.output, part)
     steps = Steps(task, part, part_folder(task.output, part), tables, progress)
     scratch = Files(task.output / "scratch")
     source = Source(store, task, part, progress, scratch)
-    work = Workplace(task=task, part=part, source=source, image=steps.image, scratch=scratch, tables=tables, progress=progress, steps=steps)
+    units = Units(part=part, image=steps.image, tables=tables, sources=task.sources, progress=progress)
+    work = Workplace(
+        task=task, part=part, source=source, image=steps.image, scratch=scratch, tables=tables, progress=progress, steps=steps, units=units
+    )
     try:
         result = _built(work)
     except Internal:
@@ -51,7 +41,7 @@ def build_part(task: Task, part: int, store: GraphStore, tables: TableStore, pro
         steps.forget()
         raise
     shutil.rmtree(scratch.folder)
-    write_durably(_mark(task, part), json.dumps({"input": task.digest(), "result": result.to_dict()}).encode())
+    write_mark(task.output, part, task=task.digest(), result=result, units=units.records())
     steps.forget()
     return result
 
@@ -71,13 +61,8 @@ def _built(work: Workplace) -> PartResult:
     work.progress.phase("seal")
     digest = work.image.finish(description)
     work.tables.flush()
-    return PartResult(part=work.part, digest=digest, totals=(*(r.total for r in nodes), *(r.total for r in edges)))
-
-
-def _mark(task: Task, part: int) -> Path:
-    folder = task.output / "done"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"p{part:05d}.json"
+    totals = (*(r.total for r in nodes), *(r.total for r in edges))
+    return PartResult(part=work.part, digest=digest, totals=totals, units=counted(work.units.records(), work.part))
 
 
 def expected_rows(task: Task, part: int, store: GraphStore) -> int:

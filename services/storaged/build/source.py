@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkit.split import part_of
 from storaged.build.progress import Progress
 from storaged.build.spool import buckets
 from storaged.build.steps import Steps
 from storaged.build.task import Task
+from storaged.build.unit import Input, Units
 from storaged.store.graph import NODE_BIRTHS, NODE_DELETES, BlockRef, GraphStore
 from storaged.store.image_writer import Files, ImageWriter
 from storaged.store.tables import TableStore
@@ -21,6 +23,7 @@ from storaged.store.tables import TableStore
 I64 = NDArray[np.int64]
 Sections = dict[str, NDArray[Any]]
 
+_CHUNK = 1 << 18
 _TOMBSTONE_BYTES = 80
 """Per record of a bucket of deletes: itself, its place in the order, its copy in it, what is kept of it."""
 
@@ -90,6 +93,10 @@ class Source:
             yield ref, self._store.read(ref)
             self._progress.step(ref.rows)
 
+    def tombstone_refs(self, node_type: int) -> list[BlockRef]:
+        """What `tombstones` reads."""
+        return self.refs(node_type, NODE_DELETES, NODE_BIRTHS)
+
     def tombstones(self, node_type: int) -> Tombstones:
         """The deletes of a node type, and which of them were made good; both come to every part."""
         if node_type not in self._tombstones:
@@ -130,6 +137,23 @@ class Workplace:
     tables: TableStore
     progress: Progress
     steps: Steps
+    units: Units
+
+    def input(self, *words: object) -> Input:
+        """The beginning of a unit's digest: which part of what space it is in."""
+        return Input(self.part, self.task.schema.parts, self.task.schema.placement, *words)
+
+    def node_input(self, node_type: int, refs: Sequence[BlockRef], *words: object) -> Input:
+        """As `input`, of blocks of nodes of this part: what was deleted of other parts does not matter to them."""
+        return self.input(*words).blocks(refs).deletes(self._own_deletes(node_type), refs)
+
+    def _own_deletes(self, node_type: int) -> Iterator[tuple[I64, I64]]:
+        """Deletes of nodes of this part, piece by piece."""
+        deleted, schema = self.source.tombstones(node_type), self.task.schema
+        for low in range(0, deleted.ids.size, _CHUNK):
+            ids, stamps = deleted.ids[low : low + _CHUNK], deleted.stamps[low : low + _CHUNK]
+            mine = part_of(ids, schema.parts, schema.placement) == self.part
+            yield ids[mine], stamps[mine]
 
     @property
     def spools(self) -> Path:

@@ -13,6 +13,8 @@ from asterism_proto.schema import Schema
 
 MIB = 1 << 20
 RESULT = "result.json"
+FORMAT = 1
+"""Of what a build makes of its input: raised whenever the same input comes to other bytes or other figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,8 @@ class Task:
     memory_limit_mib: int = 512
     checkpoint_rows: int = 1 << 18
     """What was done is made durable once it is that many rows: less would cost more than doing it again."""
+    sources: tuple[Path, ...] = ()
+    """Outputs of finished builds of the space, from which units of the same input are linked; the first is asked first."""
 
     @classmethod
     def read(cls, path: Path) -> Task:
@@ -46,13 +50,14 @@ class Task:
                 output=Path(data["output"]),
                 memory_limit_mib=int(data.get("memory_limit_mib") or 512),
                 checkpoint_rows=int(data.get("checkpoint_rows") or 1 << 18),
+                sources=tuple(Path(source) for source in data.get("sources") or ()),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InvalidRequest(f"build task {path}: {error!r}; expected space_id, schema, parts, cut, loads, checkpoint, output") from error
 
     def digest(self) -> str:
         """What the input of this build is called: a part that was finished for the same input need not be built again."""
-        content = json.dumps({"schema": self.schema.to_dict(), "cut": self.cut, "loads": self.loads}, sort_keys=True)
+        content = json.dumps({"format": FORMAT, "schema": self.schema.to_dict(), "cut": self.cut, "loads": self.loads}, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
     def row_limit(self, bytes_per_row: int) -> int:
@@ -82,21 +87,34 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartUnits:
+    """As common.proto's PartUnits: how much of a part was linked from an earlier build, and how much was made."""
+
+    part: int
+    linked: int
+    built: int
+    bytes_linked: int
+    bytes_built: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartResult:
     """What one part came to."""
 
     part: int
     digest: str
     totals: tuple[Total, ...]
+    units: PartUnits
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"part": self.part, "digest": self.digest, "totals": [asdict(total) for total in self.totals]}
+        return {"part": self.part, "digest": self.digest, "totals": [asdict(total) for total in self.totals], "units": asdict(self.units)}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> PartResult:
         """What `to_dict` gave."""
-        return cls(part=data["part"], digest=data["digest"], totals=tuple(Total(**total) for total in data["totals"]))
+        totals = tuple(Total(**total) for total in data["totals"])
+        return cls(part=data["part"], digest=data["digest"], totals=totals, units=PartUnits(**data["units"]))
 
 
 def finished(results: list[PartResult]) -> dict[str, Any]:
@@ -104,4 +122,5 @@ def finished(results: list[PartResult]) -> dict[str, Any]:
     return {
         "totals": [asdict(total) for result in results for total in result.totals],
         "images": [{"part": result.part, "digest": result.digest} for result in results],
+        "units": [asdict(result.units) for result in results],
     }

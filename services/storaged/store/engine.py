@@ -10,6 +10,7 @@ written and moved in, several times faster than puts.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -77,8 +78,14 @@ class Engine(Protocol):
     def scan(self, family: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """Keys and values in start <= key < stop, ascending; ``stop`` None is the end."""
 
-    def bulk(self, family: str) -> Bulk:
-        """A sorted run to be moved in whole."""
+    def bulk(self, family: str, keep: Path | None = None) -> Bulk:
+        """A sorted run to be moved in whole; with ``keep`` it stays there too, for `take_in`, if it has a key."""
+
+    def take_in(self, family: str, kept: Path) -> None:
+        """Make a run that was kept part of ``family``, without copying it; none of its keys may be there already.
+
+        `Unavailable` where it is not there, `Corrupt` where it is not a run.
+        """
 
     def delete_range(self, family: str, start: bytes, stop: bytes) -> None:
         """Forget start <= key < stop; `compact` gives its space back."""
@@ -241,21 +248,39 @@ class RocksEngine:
         except Exception as error:
             raise _ours(error, self.path) from error
 
-    def bulk(self, family: str) -> _RocksBulk:
-        """A sorted run: a file that is moved in, or puts where it stays small."""
-        self._runs.mkdir(exist_ok=True)
-        self._run += 1
-        return _RocksBulk(self, family, self._runs / f"{self._run}.sst")
+    def bulk(self, family: str, keep: Path | None = None) -> _RocksBulk:
+        """A sorted run: a file that is moved in, or puts where it stays small and is not kept."""
+        return _RocksBulk(self, family, self._new_run(), keep)
 
-    def move_in(self, family: str, file: Path) -> None:
-        """Make a finished SST file part of ``family``."""
+    def take_in(self, family: str, kept: Path) -> None:
+        """Make a kept SST file part of ``family`` by a hard link."""
+        link = self._new_run()
+        try:
+            os.link(kept, link)
+        except OSError as error:
+            raise Unavailable(f"{kept}: {error}; the table has to be made again") from error
+        self.move_in(family, link, shared=True)
+
+    def move_in(self, family: str, file: Path, *, shared: bool = False) -> None:
+        """Make a finished SST file part of ``family``; a ``shared`` one has other names, and stays as it is under them."""
         how = rocksdict.IngestExternalFileOptions()
         how.set_move_files(True)
+        # Where its keys were used before RocksDB wants to write into the file. Shared files are then copied first.
+        how.set_allow_global_seqno(not shared)
         try:
             self._columns[family].ingest_external_file([str(file)], how)
         except Exception as error:
-            raise _ours(error, self.path) from error
+            if not shared or "seqno" not in str(error):
+                raise _ours(error, self.path) from error
+            own = self._new_run()
+            shutil.copyfile(file, own)
+            self.move_in(family, own)
         file.unlink(missing_ok=True)
+
+    def _new_run(self) -> Path:
+        self._runs.mkdir(exist_ok=True)
+        self._run += 1
+        return self._runs / f"{self._run}.sst"
 
     def delete_range(self, family: str, start: bytes, stop: bytes) -> None:
         """Forget a range."""
@@ -320,8 +345,8 @@ class RocksEngine:
 
 
 class _RocksBulk:
-    def __init__(self, engine: RocksEngine, family: str, file: Path) -> None:
-        self._engine, self._family, self._file = engine, family, file
+    def __init__(self, engine: RocksEngine, family: str, file: Path, keep: Path | None) -> None:
+        self._engine, self._family, self._file, self._keep = engine, family, file, keep
         self._held: list[tuple[bytes, bytes]] = []
         self._size = 0
         self._last = b""
@@ -334,7 +359,7 @@ class _RocksBulk:
         if self._writer is None:
             self._held.append((key, value))
             self._size += len(value)
-            if self._size > BULK_BYTES:
+            if self._size > BULK_BYTES or self._keep is not None:
                 self._spill()
             return
         try:
@@ -363,4 +388,8 @@ class _RocksBulk:
         except Exception as error:
             raise _ours(error, self._engine.path) from error
         self._writer = None
-        self._engine.move_in(self._family, self._file)
+        if self._keep is not None:
+            self._keep.parent.mkdir(parents=True, exist_ok=True)
+            self._keep.unlink(missing_ok=True)
+            os.link(self._file, self._keep)
+        self._engine.move_in(self._family, self._file, shared=self._keep is not None)

@@ -1,4 +1,4 @@
-"""Writing an image: mapped and appended files, then a manifest that makes them one, atomically.
+"""Writing an image: mapped, appended and linked files, then a manifest that makes them one, atomically.
 
 Mapped pages are the page cache's, not the process's: a build may fill files far larger than its memory limit.
 """
@@ -25,7 +25,7 @@ class Appended:
     """A file that grows at its end."""
 
     def __init__(self, path: Path, dtype: DTypeLike) -> None:
-        self._file: BinaryIO = path.open("wb")
+        self._file: BinaryIO = path.open("xb")
         self._dtype = np.dtype(dtype)
         self.rows = 0
 
@@ -59,7 +59,7 @@ class Files:
     def create(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
         """A new mapped array, all zero; zero pages take no disk until they are written."""
         self._known[name] = (np.dtype(dtype), shape)
-        with self.path(name).open("wb") as file:
+        with self.path(name).open("xb") as file:
             file.truncate(np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64)))
         return self.map(name)
 
@@ -123,6 +123,7 @@ class ImageWriter(Files):
 
     def __init__(self, folder: Path, kept: Mapping[str, Sealed] = MappingProxyType({})) -> None:
         self._sealed = dict(kept)
+        self._linked: set[str] = set()
         super().__init__(folder)
         self._known = {name: (np.dtype(entry["dtype"]), tuple(entry["shape"])) for name, entry in kept.items()}
 
@@ -132,6 +133,47 @@ class ImageWriter(Files):
         for path in self.folder.iterdir():
             if path not in wanted:
                 path.unlink()
+
+    @property
+    def sealed(self) -> Mapping[str, Sealed]:
+        """What is to be known of every file that is sealed: after `finish`, of all."""
+        return self._sealed
+
+    def link(self, folder: Path, name: str, entry: Sealed) -> None:
+        """Share a sealed file with the image in ``folder``, of the same file system.
+
+        Raises
+        ------
+        OSError
+            It is not there, it can not be linked, or a file of that name is here already.
+        ValueError
+            It is not as large as it was sealed.
+        """
+        dtype, shape = np.dtype(entry["dtype"]), tuple(int(extent) for extent in entry["shape"])
+        os.link(folder / f"{name}.bin", self.path(name))
+        self._known[name], self._sealed[name] = (dtype, shape), entry
+        self._linked.add(name)
+        size, expected = self.size(name), dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+        if size != expected:
+            self.remove(name)
+            raise ValueError(f"{folder / name}.bin has {size} bytes; it was sealed with {expected}")
+
+    def map(self, name: str) -> NDArray[Any]:
+        """The array, writable unless it is linked: then the file is another image's too."""
+        if name not in self._linked:
+            return super().map(name)
+        dtype, shape = self._known[name]
+        return np.zeros(shape, dtype) if 0 in shape else np.memmap(self.path(name), dtype, "r", shape=shape).view(np.ndarray)
+
+    def remove(self, name: str) -> None:
+        """Forget an array; who shares its file keeps it."""
+        super().remove(name)
+        self._sealed.pop(name, None)
+        self._linked.discard(name)
+
+    def size(self, name: str) -> int:
+        """Bytes of an array."""
+        return self.path(name).stat().st_size
 
     def seal(self) -> dict[str, Sealed]:
         """Make every file that is not sealed yet durable, not to be changed again; gives what is to be known of each."""

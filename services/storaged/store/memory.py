@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from asterism_proto.errors import Conflict, InvalidRequest
+from asterism_proto.errors import Conflict, InvalidRequest, Unavailable
 from storaged.store.engine import Family, Put
 
 
@@ -17,6 +17,8 @@ class MemoryEngine:
         self._values: dict[str, dict[bytes, bytes]] = {family.name: {} for family in families}
         self._keys: dict[str, list[bytes]] = {family.name: [] for family in families}
         self.checkpoints: dict[Path, Mapping[str, Mapping[bytes, bytes]]] = {}
+        self.runs: dict[Path, Sequence[tuple[bytes, bytes]]] = {}
+        """What was kept, by where."""
 
     def get(self, family: str, key: bytes) -> bytes | None:
         """The value of ``key``, or None."""
@@ -39,9 +41,15 @@ class MemoryEngine:
         end = len(keys) if stop is None else bisect_left(keys, stop)
         yield from [(key, values[key]) for key in keys[bisect_left(keys, start) : end]]
 
-    def bulk(self, family: str) -> _MemoryBulk:
+    def bulk(self, family: str, keep: Path | None = None) -> _MemoryBulk:
         """A sorted run."""
-        return _MemoryBulk(self, family)
+        return _MemoryBulk(self, family, keep)
+
+    def take_in(self, family: str, kept: Path) -> None:
+        """A run of ``runs``, again."""
+        if kept not in self.runs:
+            raise Unavailable(f"{kept}: no such run; the table has to be made again")
+        self.write([(family, key, value) for key, value in self.runs[kept]])
 
     def delete_range(self, family: str, start: bytes, stop: bytes) -> None:
         """Forget a range."""
@@ -77,15 +85,17 @@ class MemoryEngine:
 
 
 class _MemoryBulk:
-    def __init__(self, engine: MemoryEngine, family: str) -> None:
-        self._engine, self._family = engine, family
-        self._held: list[Put] = []
+    def __init__(self, engine: MemoryEngine, family: str, keep: Path | None) -> None:
+        self._engine, self._family, self._keep = engine, family, keep
+        self._held: list[tuple[bytes, bytes]] = []
 
     def put(self, key: bytes, value: bytes) -> None:
-        if self._held and key <= self._held[-1][1]:
-            raise InvalidRequest(f"a sorted run needs ascending keys; {key.hex()} follows {self._held[-1][1].hex()}")
-        self._held.append((self._family, key, value))
+        if self._held and key <= self._held[-1][0]:
+            raise InvalidRequest(f"a sorted run needs ascending keys; {key.hex()} follows {self._held[-1][0].hex()}")
+        self._held.append((key, value))
 
     def finish(self) -> None:
-        self._engine.write(self._held)
+        self._engine.write([(self._family, key, value) for key, value in self._held])
+        if self._keep is not None and self._held:
+            self._engine.runs[self._keep] = self._held
         self._held = []

@@ -13,6 +13,8 @@ made is durable.
 
 from __future__ import annotations
 
+import os
+import shutil
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +27,7 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import Corrupt
 from storaged.store import keys
-from storaged.store.engine import Engine, Family, RocksEngine
+from storaged.store.engine import Bulk, Engine, Family, RocksEngine
 from storaged.store.keys import SCRATCH, STEPS, TABLES
 
 Columns = tuple[NDArray[Any], ...]
@@ -40,6 +42,9 @@ SWEPT = tuple(np.dtype(name) for name in ("uint32", "float64", "uint32", "int64"
 FINAL_ROWS = 16384
 SCRATCH_ROWS = 32768
 """Rows of a block: values of half a mebibyte to three quarters."""
+
+STAT, RUNS = "stat", "runs"
+"""Folders of a build: the database, and its final tables as sorted runs."""
 
 _HEAD = struct.Struct("<II")
 
@@ -67,13 +72,18 @@ class Extent:
         """Where it is."""
         return TABLES if self.final else SCRATCH
 
+    def run(self, output: Path) -> Path:
+        """Where the build in ``output`` keeps it as a sorted run, if it is final and has a row."""
+        element = "e" if self.kind & keys.EDGE_TABLE else "n"
+        return output / RUNS / f"p{self.part:05d}" / f"{element}{self.type_id}.{self.weight_name}.sst"
+
 
 class TableWriter:
     """Appends columns to a table, as blocks of a fixed number of rows."""
 
     def __init__(self, store: TableStore, extent: Extent) -> None:
         self._store, self._extent = store, extent
-        self._bulk = store.engine.bulk(extent.family)
+        self._bulk = store.bulk(extent)
         self._prefix, self._dtypes = extent.prefix, _dtypes(extent.kind, final=extent.final)
         self._block_rows = FINAL_ROWS if extent.final else SCRATCH_ROWS
         self._held: list[Columns] = []
@@ -100,7 +110,7 @@ class TableWriter:
             self._put(self._joined())
             self._held, self._held_rows = [], 0
         self._bulk.finish()
-        self._bulk = self._store.engine.bulk(self._extent.family)
+        self._bulk = self._store.bulk(self._extent)
         return replace(self._extent, blocks=self._block, rows=self.rows)
 
     def finish(self) -> int:
@@ -127,18 +137,50 @@ class TableWriter:
 
 
 class TableStore:
-    """A build's stat database."""
+    """A build's stat database.
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+    Parameters
+    ----------
+    engine : Engine
+    output : Path
+        The build's folder: its final tables are also kept there as sorted runs, which other builds share.
+    """
+
+    def __init__(self, engine: Engine, output: Path) -> None:
+        self.engine, self._output = engine, output
         self.written: list[Extent] = []
         """Tables that were finished since somebody emptied this list."""
         self.blocks_written = 0
 
     @classmethod
-    def open(cls, path: Path, memory_bytes: int = 0) -> TableStore:
-        """The database in a folder, made if it is not there."""
-        return cls(RocksEngine(path, FAMILIES, memory_bytes=memory_bytes))
+    def open(cls, output: Path, memory_bytes: int = 0) -> TableStore:
+        """The database of the build in a folder, made if it is not there."""
+        return cls(RocksEngine(output / STAT, FAMILIES, memory_bytes=memory_bytes), output)
+
+    def bulk(self, extent: Extent) -> Bulk:
+        """A sorted run of a table; of a final one, all of it, to be kept."""
+        return self.engine.bulk(extent.family, extent.run(self._output) if extent.final else None)
+
+    def link(self, table: Extent, source: Path) -> None:
+        """Share a final table with the build in ``source``; OSError, Unavailable or Corrupt where that can not be."""
+        theirs, run = table.run(source), table.run(self._output)
+        there = next(self.engine.scan(TABLES, table.prefix, keys.after(table.prefix)), None) is not None
+        if there and run.exists() and run.samefile(theirs):
+            return  # as an attempt before left it
+        run.parent.mkdir(parents=True, exist_ok=True)
+        run.unlink(missing_ok=True)
+        os.link(theirs, run)
+        self.engine.take_in(TABLES, run)
+
+    def forget_table(self, table: Extent) -> None:
+        """Forget a final table."""
+        self.engine.delete_range(TABLES, table.prefix, keys.after(table.prefix) or b"\xff" * 32)
+        table.run(self._output).unlink(missing_ok=True)
+
+    def run_bytes(self, table: Extent) -> int:
+        """Bytes of a final table's run; 0 where it has no row."""
+        run = table.run(self._output)
+        return run.stat().st_size if run.exists() else 0
 
     def writer(self, part: int, kind: int, type_id: int, weight_name: str, *, final: bool = False, after: Extent | None = None) -> TableWriter:
         """A new table of a kind: ``final`` ones stay, others go with `forget_scratch`.
@@ -208,7 +250,10 @@ class TableStore:
     def forget_part(self, part: int) -> None:
         """Forget the tables of a part that is built anew."""
         prefix = keys.part_prefix(part)
-        self.engine.delete_range(TABLES, prefix, keys.after(prefix) or b"\xff" * 32)
+        # A range that was deleted can not take runs in without copying them: only where there is something.
+        if next(self.engine.scan(TABLES, prefix, keys.after(prefix)), None) is not None:
+            self.engine.delete_range(TABLES, prefix, keys.after(prefix) or b"\xff" * 32)
+        shutil.rmtree(self._output / RUNS / f"p{part:05d}", ignore_errors=True)
         self.forget_steps(part, self.steps(part))
 
     def flush(self) -> None:

@@ -1,0 +1,78 @@
+"""Marks: what is finished of a build, part by part, for a later attempt at it and for later builds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from storaged.build.task import PartResult
+from storaged.store.image import MANIFEST
+from storaged.store.image_writer import write_durably
+
+_DONE = "done"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A part that is finished."""
+
+    output: Path
+    """The build's folder."""
+    part: int
+    input: str
+    """Of what: `Task.digest`."""
+    result: PartResult
+    units: Mapping[str, Mapping[str, Any]]
+    """What `Units.records` gave."""
+    manifest: Mapping[str, Any]
+    """Of its image; not in the mark's file."""
+
+    @classmethod
+    def read(cls, output: Path, part: int) -> Mark | None:
+        """The mark of a part; None where it is not finished, or the mark is not that of the image beside it."""
+        try:
+            mark = json.loads(_path(output, part).read_text())
+            manifest = (part_folder(output, part) / MANIFEST).read_bytes()
+            content = mark["content"]
+            result = PartResult.from_dict(content["result"])
+            if mark["sha256"] != _digest(content) or hashlib.sha256(manifest).hexdigest() != result.digest:
+                return None
+            return cls(output=output, part=part, input=content["input"], result=result, units=content["units"], manifest=json.loads(manifest))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+def write_mark(output: Path, part: int, *, task: str, result: PartResult, units: Mapping[str, Mapping[str, Any]]) -> None:
+    """Say durably that a part is finished; its image is."""
+    content = {"input": task, "result": result.to_dict(), "units": dict(units)}
+    path = _path(output, part)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_durably(path, json.dumps({"content": content, "sha256": _digest(content)}).encode())
+
+
+def forget_mark(output: Path, part: int) -> None:
+    """A part is to be built anew."""
+    _path(output, part).unlink(missing_ok=True)
+
+
+def forget_marks(output: Path) -> None:
+    """Every part is to be built anew."""
+    shutil.rmtree(output / _DONE, ignore_errors=True)
+
+
+def part_folder(output: Path, part: int) -> Path:
+    """Where the image of a part is."""
+    return output / "parts" / f"p{part:05d}"
+
+
+def _path(output: Path, part: int) -> Path:
+    return output / _DONE / f"p{part:05d}.json"
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
