@@ -29,7 +29,7 @@ from asterism_proto.errors import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from asterism import records
+    from asterism import ops, records
     from asterism.client import Client
     from asterism.graph import Graph
     from asterism.loading import Load
@@ -58,6 +58,7 @@ __all__ = [
     "connect",
     "errors",
     "open",
+    "ops",
     "records",
 ]
 
@@ -76,8 +77,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for."""
-    if name == "records":
-        return import_module("asterism.records")
+    if name in ("ops", "records"):
+        return import_module(f"asterism.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'asterism' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,154 @@
+"""Local operations on what sampling gives: pairs of walks, gathers and scatters. NumPy alone; nothing is asked of a service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asterism.records import Ids, Ragged2
+from asterism_proto.errors import InvalidRequest
+
+__all__ = ["gather", "inflate_idx", "ragged_gather", "scatter_add", "scatter_max", "scatter_mean", "scatter_softmax", "walk_pairs"]
+
+
+def walk_pairs(paths: ArrayLike, left: int, right: int) -> Ids:
+    """Skip-gram pairs of walks: each node with those near it on its walk.
+
+    Parameters
+    ----------
+    paths : int64[m, n]
+        Walks, a row each; -1 is no node.
+    left, right : int
+        How many places before and behind a centre count as near.
+
+    Returns
+    -------
+    int64[k, 2]
+        (centre, neighbor on the walk), by walk, then centre; of a centre those before it, the nearest first, then those behind
+        it, the nearest first. -1 enters no pair.
+
+    Examples
+    --------
+    >>> walk_pairs([[1, 2, 3]], 1, 1).tolist()
+    [[1, 2], [2, 1], [2, 3], [3, 2]]
+    """
+    walks = np.asarray(paths, np.int64)
+    if walks.ndim != 2:
+        raise InvalidRequest(f"paths has shape {list(walks.shape)}; expected a row per walk")
+    if left < 0 or right < 0:
+        raise InvalidRequest(f"window {left} and {right}: expected 0 or more places on each side")
+    steps = walks.shape[1]
+    offsets = np.concatenate([-np.arange(1, left + 1), np.arange(1, right + 1)]).astype(np.int64)
+    place = np.arange(steps)[:, None] + offsets
+    inside = (place >= 0) & (place < steps)
+    near = np.where(inside, walks[:, np.where(inside, place, 0)], -1) if steps else np.zeros((len(walks), 0, len(offsets)), np.int64)
+    centre = np.broadcast_to(walks[:, :, None], near.shape)
+    kept = (centre >= 0) & (near >= 0)
+    return np.stack([centre[kept], near[kept]], axis=1)
+
+
+def inflate_idx(idx: ArrayLike) -> NDArray[np.int64]:
+    """Where each occurrence goes when every unique value is written as often as it occurs, one value behind the other.
+
+    Parameters
+    ----------
+    idx : int64[n]
+        Positions among unique values, as ``np.unique(..., return_inverse=True)`` gives them.
+
+    Returns
+    -------
+    int64[n]
+
+    Examples
+    --------
+    >>> inflate_idx([0, 1, 0, 2, 1]).tolist()
+    [0, 2, 1, 4, 3]
+    """
+    positions = np.asarray(idx, np.int64)
+    _check_positions("idx", positions, None)
+    out = np.empty(len(positions), np.int64)
+    out[np.argsort(positions, kind="stable")] = np.arange(len(positions))
+    return out
+
+
+def ragged_gather(column: Ragged2, rows: ArrayLike) -> Ragged2:
+    """The given rows of a ragged column, in that order.
+
+    Parameters
+    ----------
+    column : (indptr int64[n + 1], values)
+    rows : int64[m]
+
+    Returns
+    -------
+    (indptr int64[m + 1], values)
+    """
+    indptr, values = column
+    wanted = np.asarray(rows, np.int64)
+    _check_positions("rows", wanted, len(indptr) - 1)
+    lengths = np.diff(indptr)[wanted]
+    out = np.zeros(len(wanted) + 1, np.int64)
+    np.cumsum(lengths, out=out[1:])
+    return out, values[np.repeat(indptr[:-1][wanted] - out[:-1], lengths) + np.arange(out[-1])]
+
+
+def gather(params: ArrayLike, indices: ArrayLike) -> NDArray[Any]:
+    """``params[indices]``: the rows that messages start from; int64 indices [m], rows [m, ...]."""
+    rows, wanted = np.asarray(params), np.asarray(indices, np.int64)
+    _check_positions("indices", wanted, len(rows))
+    return rows[wanted]
+
+
+def scatter_add(updates: ArrayLike, indices: ArrayLike, size: int) -> NDArray[Any]:
+    """Sums of the updates that go to each of ``size`` places; [size, ...], 0 where none goes."""
+    values, where = _updates(updates, indices, size)
+    out = np.zeros((size, *values.shape[1:]), values.dtype)
+    np.add.at(out, where, values)
+    return out
+
+
+def scatter_mean(updates: ArrayLike, indices: ArrayLike, size: int) -> NDArray[Any]:
+    """Means of the updates that go to each of ``size`` places; [size, ...], 0 where none goes."""
+    values, where = _updates(updates, indices, size)
+    counts = np.bincount(where, minlength=size).reshape(size, *([1] * (values.ndim - 1)))
+    sums = scatter_add(values, where, size)
+    return np.asarray(sums / np.maximum(counts, 1).astype(values.dtype if values.dtype.kind == "f" else np.float64))
+
+
+def scatter_max(updates: ArrayLike, indices: ArrayLike, size: int, *, empty: float = -1e9) -> NDArray[Any]:
+    """The largest of the updates that go to each of ``size`` places; [size, ...], ``empty`` where none goes."""
+    values, where = _updates(updates, indices, size)
+    out = np.full((size, *values.shape[1:]), empty, values.dtype)
+    here = np.unique(where)
+    out[here] = -np.inf if values.dtype.kind == "f" else np.iinfo(values.dtype).min
+    np.maximum.at(out, where, values)
+    return out
+
+
+def scatter_softmax(updates: ArrayLike, indices: ArrayLike, size: int) -> NDArray[Any]:
+    """Softmax of the updates among those that go to the same place; [m, ...]."""
+    values, where = _updates(updates, indices, size)
+    risen = np.exp(values - scatter_max(values, where, size)[where])
+    total = np.asarray(scatter_add(risen, where, size))
+    return np.asarray(risen / total[where])
+
+
+def _updates(updates: ArrayLike, indices: ArrayLike, size: int) -> tuple[NDArray[Any], Ids]:
+    values, where = np.asarray(updates), np.asarray(indices, np.int64)
+    if size < 0:
+        raise InvalidRequest(f"size {size}: expected 0 or more")
+    if where.ndim != 1 or values.ndim < 1 or len(values) != len(where):
+        raise InvalidRequest(f"updates {list(values.shape)} and indices {list(where.shape)}: expected one index per update")
+    _check_positions("indices", where, size)
+    return values, where
+
+
+def _check_positions(name: str, positions: Ids, size: int | None) -> None:
+    if positions.ndim != 1:
+        raise InvalidRequest(f"{name} has shape {list(positions.shape)}; expected one dimension")
+    bad = positions < 0 if size is None else (positions < 0) | (positions >= size)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise InvalidRequest(f"{name}[{at}] = {positions[at]}: expected 0 or more" + ("" if size is None else f", and less than {size}"))

@@ -1,0 +1,81 @@
+"""Local operations, against what they mean one element at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import asterism
+from asterism import ops
+
+WALKS = arrays.arrays(np.int64, st.tuples(st.integers(0, 4), st.integers(0, 6)), elements=st.integers(-1, 9))
+
+
+@given(WALKS, st.integers(0, 7), st.integers(0, 7))
+def test_pairs_are_those_within_the_window_and_none_has_no_node(paths: np.ndarray, left: int, right: int) -> None:
+    expected = []
+    for walk in paths.tolist():
+        for centre in range(len(walk)):
+            places = [centre - d for d in range(1, left + 1)] + [centre + d for d in range(1, right + 1)]
+            expected += [[walk[centre], walk[p]] for p in places if 0 <= p < len(walk) and walk[centre] >= 0 and walk[p] >= 0]
+    assert ops.walk_pairs(paths, left, right).tolist() == expected
+
+
+@given(st.lists(st.integers(0, 9), max_size=30))
+def test_occurrences_of_a_value_follow_each_other_in_their_order(values: list[int]) -> None:
+    unique, inverse, counts = np.unique(np.array(values, np.int64), return_inverse=True, return_counts=True)
+    where = ops.inflate_idx(inverse)
+    assert sorted(where.tolist()) == list(range(len(values)))
+    assert np.repeat(unique, counts)[where].tolist() == values
+    for i in range(len(values)):
+        for j in range(i):
+            assert values[i] != values[j] or where[j] < where[i]
+
+
+@given(st.lists(st.lists(st.integers(0, 99), max_size=3), min_size=1, max_size=6), st.data())
+def test_gathered_rows_of_a_ragged_column_are_its_rows(rows: list[list[int]], data: st.DataObject) -> None:
+    wanted = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8))
+    column = np.cumsum([0, *map(len, rows)]).astype(np.int64), np.array([value for row in rows for value in row], np.int64)
+    indptr, values = ops.ragged_gather(column, wanted)
+    assert [values[indptr[i] : indptr[i + 1]].tolist() for i in range(len(wanted))] == [rows[i] for i in wanted]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.floats(-50, 50, width=32)), max_size=20))
+def test_scatters_are_what_they_are_called_place_by_place(pairs: list[tuple[int, float]]) -> None:
+    where, values = np.array([p for p, _ in pairs], np.int64), np.array([v for _, v in pairs], np.float64)[:, None] * np.array([1.0, -2.0])
+    groups = [values[where == place] for place in range(5)]
+    assert np.allclose(ops.scatter_add(values, where, 5), [g.sum(axis=0) for g in groups])
+    assert np.allclose(ops.scatter_mean(values, where, 5), [g.mean(axis=0) if len(g) else np.zeros(2) for g in groups])
+    assert np.array_equal(ops.scatter_max(values, where, 5), [g.max(axis=0) if len(g) else np.full(2, -1e9) for g in groups])
+    soft = ops.scatter_softmax(values, where, 5)
+    for place, group in enumerate(groups):
+        if len(group):
+            risen = np.exp(group - group.max(axis=0))
+            assert np.allclose(soft[where == place], risen / risen.sum(axis=0))
+
+
+def test_the_largest_of_very_small_values_is_found() -> None:
+    assert ops.scatter_max(np.array([-1e10]), [0], 2).tolist() == [-1e10, -1e9]
+    assert ops.scatter_max(np.array([5, -7], np.int32), [0, 0], 1, empty=-1).tolist() == [5]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: ops.walk_pairs([1, 2], 1, 1), r"shape \[2\]"),
+        (lambda: ops.walk_pairs([[1]], -1, 1), "window -1"),
+        (lambda: ops.gather([1, 2], [0, 2]), r"indices\[1\] = 2: .* less than 2"),
+        (lambda: ops.inflate_idx([0, -4]), r"idx\[1\] = -4"),
+        (lambda: ops.scatter_add([1.0], [0, 1], 2), "one index per update"),
+        (lambda: ops.scatter_add([1.0], [3], 2), r"indices\[0\] = 3"),
+        (lambda: ops.ragged_gather((np.array([0, 1]), np.array([5])), [1]), r"rows\[0\] = 1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_value(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(asterism.InvalidRequest, match=said):
+        call()
