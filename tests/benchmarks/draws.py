@@ -68,6 +68,8 @@ def globally(rows: int, parts: int, draws: int, repeats: int) -> None:
     for word_, uniform in (("by weight", False), ("uniform", True)):
         seconds = best(lambda seed, uniform=uniform: draw.nodes(version, seed=seed, uniform=uniform, **asked), repeats)  # type: ignore[misc]
         report(f"draw.nodes {word_}, {rows:,} rows in {parts} parts, {draws:,} draws", seconds, draws)
+        given = asked | {"uniform": uniform, "want_probabilities": True}
+        report("  with probabilities", best(lambda seed, given=given: draw.nodes(version, seed=seed, **given), repeats), draws)  # type: ignore[misc]
     seconds = best(lambda seed: draw.nodes(version, seed=seed, uniform=False, **(asked | {"count": 1000})), repeats)
     report(f"  the same, {1000:,} draws a call", seconds, 1000)
     p = weights / weights.sum(dtype=np.float64)
@@ -102,12 +104,15 @@ def of_neighbors(scale: int, degree: int, parts: int, seeds: int, repeats: int) 
         positions = np.arange(nodes.size)
         for replace in (True, False):
             for uniform in (False, True):
+                given = asked | {"ids": nodes, "positions": positions, "count": 10, "replace": replace, "uniform": uniform}
 
-                def run(seed: int, replace: bool = replace, uniform: bool = uniform, nodes: Any = nodes, positions: Any = positions) -> Any:
-                    return draw.neighbors(version, ids=nodes, positions=positions, seed=seed, count=10, replace=replace, uniform=uniform, **asked)
+                def run(seed: int, given: dict[str, Any] = given) -> Any:
+                    return draw.neighbors(version, seed=seed, **given)
 
                 law = f"{'uniform' if uniform else 'by weight'}, {'with' if replace else 'without'} replacement"
                 report(f"draw.neighbors x 10 {law}, {where}", best(run, repeats), nodes.size * 10)
+                given["want_probabilities"] = True
+                report("  with probabilities", best(run, repeats), nodes.size * 10)
 
 
 def main() -> None:

@@ -50,6 +50,7 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     hosts_and_ranges_do_not_matter,
     hosts_do_not_matter_to_neighbors_edges_and_races,
     streams_are_not_lagged,
+    answers_carry_their_probabilities,
     a_single_draw_follows_the_shares,
     parts_are_multinomial,
     neighbors_follow_their_weights,
@@ -59,6 +60,5 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     nodes_follow_their_weights,
     races_are_successive_draws,
     too_many_rejections_do_not_bias,
-    answers_carry_their_probabilities,
     inverse_probabilities_estimate_totals,
 )

@@ -86,7 +86,7 @@ def every_order_has_its_probability(scale: float) -> None:
 
 def answers_carry_their_probabilities(scale: float) -> None:
     """Of drawn neighbors, with and without replacement, by weight and uniformly; the draws are those of an answer without."""
-    m = int(max(40, 400 * scale))
+    m = int(max(12, 120 * scale))
     for kinds, replace, uniform in itertools.product(ROWS, (True, False), (True, False)):
         flat = [1.0 if uniform else np.float32(weight).item() for kind in kinds for weight in kind]
         starts = np.r_[0, np.cumsum([len(kind) for kind in kinds])]
