@@ -171,12 +171,18 @@ class _Build:
 
     def _watch(self, child: subprocess.Popen[str], stderr: IO[str]) -> None:
         last: dict[str, Any] = {}
+        kept = 0
         assert child.stdout is not None
         for line in child.stdout:
             try:
                 last = json.loads(line)
             except ValueError:
                 continue
+            if last.get("is") == "kept":
+                kept += 1
+            elif kept and last.get("is") == "begun":
+                logger.info("build_resumed", extra={"job": self.order.job_id, "part": last["part"], "kept": kept, "at": last["step"]})
+                kept = 0
             if "phase" in last:
                 self._tell(RUNNING, phase=str(last["phase"]), rows_done=int(last["rows_done"]), rows_total=int(last["rows_total"]))
         code = self._reaped(child)
@@ -193,7 +199,8 @@ class _Build:
         elif "failed" in last:
             self._tell(FAILED, cause=str(last["failed"]))
         else:
-            self._tell(FAILED, cause=f"the build's process ended with {code} and no word. {tail[-500:]}")
+            why = "; a mapped file could not be written: is the disk full?" if code == -signal.SIGBUS else ""
+            self._tell(FAILED, cause=f"the build's process ended with {code} and no word{why}. {tail[-500:]}")
             logger.error("build_died", extra={"job": self.order.job_id, "code": code, "stderr": tail})
 
 

@@ -1,0 +1,92 @@
+"""Builds on real daemons that end in the middle of a part: the next attempt goes on after the last step that was finished."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import psutil
+import pytest
+from tests.kit.cluster import LocalCluster
+
+from asterism import Client, Graph
+
+NODES, EDGES = 300_000, 300_000
+WAIT_S = 120.0
+BEFORE = 9
+"""Steps before the in-edges: rows, five passes and features of the nodes, the out-edges and their alias rows."""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(storageds=1, faults=True, flags={"storaged": ["--log-json"]}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(cluster: LocalCluster) -> Iterator[Client]:
+    with cluster.client() as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def graph(client: Client) -> Graph:
+    client.create_space("g", {"parts": 1, "direction": "both", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}})
+    rng = np.random.default_rng(3)
+    load = client.begin_load("g", source="generated")
+    load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES))
+    ends = rng.integers(0, NODES, EDGES), rng.integers(0, NODES, EDGES)
+    load.write_edges(1, "to", *ends, weights=rng.random(EDGES), ends_known=True)
+    load.commit()
+    return client.graph("g")
+
+
+def kill_the_child(cluster: LocalCluster, client: Client, job_id: int, child: psutil.Process) -> None:
+    child.send_signal(signal.SIGKILL)
+
+
+def kill_storaged(cluster: LocalCluster, client: Client, job_id: int, child: psutil.Process) -> None:
+    cluster.kill("storaged-0")
+    child.wait(timeout=10)
+    cluster.restart("storaged-0")
+
+
+def stop_and_recover(cluster: LocalCluster, client: Client, job_id: int, child: psutil.Process) -> None:
+    client.stop_job(job_id)
+    until(lambda: client.job(job_id).state == "STOPPED")
+    client.recover_job(job_id)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def resumed(cluster: LocalCluster, job_id: int) -> list[tuple[int, str]]:
+    """How many steps each attempt at a job kept, and which it went on with, in the words of storaged."""
+    words = [json.loads(line) for line in cluster.daemons["storaged-0"].log.read_text().splitlines() if '"build_resumed"' in line]
+    return [(word["kept"], word["at"]) for word in words if word["job"] == job_id]
+
+
+@pytest.mark.parametrize("end", [kill_the_child, kill_storaged, stop_and_recover])
+def test_a_build_that_ends_in_the_middle_of_a_part_goes_on_there(
+    cluster: LocalCluster, client: Client, graph: Graph, end: Callable[[LocalCluster, Client, int, psutil.Process], None]
+) -> None:
+    graph.upsert_nodes([0], "n", weights=[float(np.random.default_rng().random())])
+    faults = cluster.faults["storaged-0"]
+    before = len(faults.reached())
+    faults.set(hold_build_in="in edges")
+    job = graph.build(wait=False)
+    until(lambda: len(faults.reached()) > before)
+    end(cluster, client, job.job_id, psutil.Process(faults.reached()[-1][0]))
+    faults.set()
+    done = client.wait(job.job_id, timeout_s=WAIT_S)
+    assert done.state == "FINISHED"
+    assert resumed(cluster, job.job_id) == [(BEFORE, "e0.in.edges")]
+    manifest = client.manifest("g")
+    assert (manifest.version, manifest.count("NODE", 0), manifest.count("EDGE", 0)) == (done.version, NODES, EDGES)
