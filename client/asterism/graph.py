@@ -12,10 +12,10 @@ from asterism import arguments, written
 from asterism.catalog import Job
 from asterism.loading import find_nodes
 from asterism.pins import TERM_S, Lease, Pinned
-from asterism.reading import Reader
 from asterism.records import EdgeBatch, Features, FeatureValue, Ids, NodeBatch, Ragged
 from asterism.sampling import Names, NodeTypes, direction_of, version_of
 from asterism.session import Session, edge_types_of
+from asterism.subgraphs import Subgraphs
 from asterism.written import NO_FEATURES, Rows
 from asterism_proto.errors import InvalidRequest, NotReady
 from asterism_proto.schema import NodeType
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SORTS = {None: "", "id": "id", "weight": "weight"}
 
 
-class Graph(Reader):
+class Graph(Subgraphs):
     """The graph in a space: what ``client.graph(name)`` gives.
 
     Reads and samples see published versions; writes become visible with the next build.

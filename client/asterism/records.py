@@ -46,6 +46,7 @@ __all__ = [
     "Ragged2",
     "Share",
     "SpaceInfo",
+    "Subgraph",
     "Task",
     "TaskResult",
     "TopNeighbors",
@@ -191,6 +192,32 @@ class WalkSample(_Shown):
     """int32 [m, length], the edge type of each step; -1 for a restart and where there is no node."""
     edge_ids: Ids | None
     """int64 [m, length], likewise; None where not asked for."""
+    seed: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Subgraph(_Shown):
+    """A sampled subgraph; by node type and by edge type (triples). Nodes are numbered per type, from 0."""
+
+    nodes: Mapping[str, Ids]
+    """int64 [n]: the id of each node, seeds first."""
+    row: Mapping[str, Ids]
+    """int64 [k]: the number of each edge's source."""
+    col: Mapping[str, Ids]
+    """int64 [k]: the number of each edge's destination."""
+    edge_ids: Mapping[str, Ids] | None
+    """int64 [k]; None where not asked for."""
+    weights: Mapping[str, Weights] | None
+    """float32 [k]; None where not asked for."""
+    batch: Mapping[str, Ids] | None
+    """int64 [n]: the place of the seed whose tree each node is of; None where trees are merged."""
+    seeds: Ids
+    """int64 [m]: the number of each seed among the nodes of its type; -1 where it is no node."""
+    num_sampled_nodes: Mapping[str, tuple[int, ...]]
+    """New nodes per hop, the seeds first."""
+    num_sampled_edges: Mapping[str, tuple[int, ...]]
+    """Edges per hop."""
     seed: int
     version: int
 

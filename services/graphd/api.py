@@ -15,11 +15,11 @@ from asterism_proto.errors import InvalidRequest, NotFound, Stale
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
 from daemonkit.calls import Call, Transport
-from graphd import read, rows, sample, walk, write
+from graphd import read, rows, sample, subgraph, walk, write
 from graphd.fanout import Fanout
 from graphd.news import News
 from graphd.once import Groups, Run, Single, SmallLoads
-from graphd.requests import adjacent_of, check_types, direction_of, draw_of, edge_types_of, hop_of, starts_of, walking_of
+from graphd.requests import adjacent_of, check_types, direction_of, draw_of, edge_types_of, growing_of, hop_of, starts_of, walking_of
 from graphd.route import Routes, Space, Version
 from graphd.sample import Sampling, Sections
 from graphd.totals import EDGE, NODE
@@ -188,6 +188,17 @@ class GraphApi:
 
         sections, version = self._at_version(request, call, run)
         return Frame(wire.RandomWalkReply(version=version), sections)
+
+    def sample_subgraph(self, request: Frame, call: Call) -> Frame:
+        """Seeds with their neighbors and theirs, numbered."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> Sections:
+            nodes, types = starts_of(request, at.space.schema)
+            return subgraph.subgraph(at, growing_of(at.space.schema, head), nodes, head.node_type, types)
+
+        sections, version = self._at_version(request, call, run)
+        return Frame(wire.SampleSubgraphReply(version=version), sections)
 
     # -- reads ----------------------------------------------------------------------------------------------------
 

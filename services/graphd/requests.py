@@ -11,7 +11,7 @@ from asterism_proto.arrays import Frame
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
-from graphd import read, sample, walk
+from graphd import read, sample, subgraph, walk
 from graphd.sample import Ids, Types
 from graphd.totals import NODE
 
@@ -64,6 +64,22 @@ def walking_of(schema: Schema, head: Any) -> walk.Walking:
         seed=head.seed,
         restart=head.restart,
         want_edge_ids=head.want_edge_ids,
+    )
+
+
+def growing_of(schema: Schema, head: Any) -> subgraph.Growing:
+    """How a subgraph grows."""
+    check_types("edge", schema, [reach.edge_type for reach in head.reach])
+    return subgraph.Growing(
+        reach=subgraph.reach_of([reach.edge_type for reach in head.reach], [list(reach.counts) for reach in head.reach]),
+        replace=head.replace,
+        uniform=head.uniform,
+        direction=direction_of(schema, head.direction),
+        seed=head.seed,
+        disjoint=head.disjoint,
+        every=head.every,
+        want_edge_ids=head.want_edge_ids,
+        want_weights=head.want_weights,
     )
 
 

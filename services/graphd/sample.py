@@ -195,8 +195,11 @@ class Neighbors:
     want_probabilities: bool
 
 
-def neighbors(sampling: Sampling, how: Neighbors, nodes: Ids, node_type: int, types: Types | None) -> Sections:
-    """``how.count`` neighbors of each node: sections [m, count], as DrawNeighborsReply has them."""
+def neighbors(sampling: Sampling, how: Neighbors, nodes: Ids, node_type: int, types: Types | None, positions: Ids | None = None) -> Sections:
+    """``how.count`` neighbors of each node: sections [m, count], as DrawNeighborsReply has them.
+
+    A draw is keyed by the node's position: its place in the request, or as ``positions`` says.
+    """
     width = 8 + 4 * (len(how.edge_types) > 1) + 4 * how.want_weights + 8 * how.want_edge_ids + _PROBABILITY_BYTES * how.want_probabilities
     if how.count * len(nodes) * width > REPLY_BYTES:
         most = REPLY_BYTES // (width * max(how.count, 1))
@@ -218,7 +221,8 @@ def neighbors(sampling: Sampling, how: Neighbors, nodes: Ids, node_type: int, ty
     plan = split.owners(sampling.space, nodes)
     if not plan:  # no node, so nobody owns one: somebody still knows the shapes
         plan = [(0, None)]
-    positions = np.arange(len(nodes), dtype=np.int64)
+    if positions is None:
+        positions = np.arange(len(nodes), dtype=np.int64)
     asked = []
     for host, rows in plan:
         sections: Sections = {"ids": split.taken(nodes, rows), "positions": split.taken(positions, rows)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphkit import rng, split, successive
+from graphkit import numbering, rng, split, successive
 
 
 def warm() -> None:
@@ -15,3 +15,9 @@ def warm() -> None:
     shares = split.shares([0], {(0, 0): 1.0, (0, 1): 2.0}, 2)
     split.choose(rng.key_of(1, rng.PART, 1), 0, 4, shares)
     successive.given_earlier(shares.measure, 1.0)
+    trees = np.zeros(4, np.int32)
+    numbering.paths(trees, ids)
+    numbered = numbering.Numbering()
+    for several in (ids, np.arange(2000, dtype=np.int64)):  # the second makes it grow
+        numbered.assign(several)
+    numbered.assign(ids, trees)

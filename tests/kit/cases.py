@@ -105,6 +105,10 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "walks by any edge": lambda: graph.random_walk(mixed, length=6, ntype=types, edge_ids=True, seed=SEED),
         "uniform walks against the edges": lambda: graph.random_walk(papers, ["cites"], 5, weighted=False, direction="in", seed=SEED),
         "walks that go back": lambda: graph.random_walk(papers, [["cites", "by"], None], 6, restart=0.3, edge_ids=True, seed=SEED),
+        "subgraph": lambda: graph.sample_subgraph(papers, [4, 3], ["cites", "by", "writes"], ntype="paper", weights=True, seed=SEED),
+        "disjoint subgraph against the edges": lambda: graph.sample_subgraph(
+            papers[:20], {"cites": [-1, 2], "writes": [3, 0]}, ntype="paper", direction="in", disjoint=True, expand="every", seed=SEED
+        ),
         "node features": lambda: graph.node_features(people, ["age", "name", "weight"], "person"),
         "paper features": lambda: graph.node_features(papers, ["words", "vec"]),
         "edge features": lambda: graph.edge_features([0, 5, WRITES - 1, 10**12, -1, 5], ["tags", "when"], "writes"),

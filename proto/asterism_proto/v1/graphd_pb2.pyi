@@ -200,6 +200,48 @@ class SampleFanoutReply(_message.Message):
     version: int
     def __init__(self, version: _Optional[int] = ...) -> None: ...
 
+class Reach(_message.Message):
+    __slots__ = ("edge_type", "counts")
+    EDGE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    edge_type: int
+    counts: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, edge_type: _Optional[int] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class SampleSubgraphRequest(_message.Message):
+    __slots__ = ("space", "version", "seed", "reach", "node_type", "replace", "uniform", "direction", "disjoint", "every", "want_edge_ids", "want_weights")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    REACH_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    REPLACE_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    DISJOINT_FIELD_NUMBER: _ClassVar[int]
+    EVERY_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    seed: int
+    reach: _containers.RepeatedCompositeFieldContainer[Reach]
+    node_type: int
+    replace: bool
+    uniform: bool
+    direction: _common_pb2.Direction
+    disjoint: bool
+    every: bool
+    want_edge_ids: bool
+    want_weights: bool
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[Reach, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ...) -> None: ...
+
+class SampleSubgraphReply(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    def __init__(self, version: _Optional[int] = ...) -> None: ...
+
 class RandomWalkRequest(_message.Message):
     __slots__ = ("space", "version", "seed", "steps", "length", "node_type", "uniform", "direction", "restart", "want_edge_ids")
     SPACE_FIELD_NUMBER: _ClassVar[int]

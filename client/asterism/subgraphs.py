@@ -1,0 +1,135 @@
+"""Subgraphs around seeds, numbered as models want them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from asterism import arguments
+from asterism.reading import Reader
+from asterism.records import Subgraph
+from asterism.sampling import Names, NodeTypes, direction_of, version_of
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.v1 import graphd_pb2 as wire
+
+
+class Subgraphs(Reader):
+    """The part of a graph that batches are made of."""
+
+    def sample_subgraph(
+        self,
+        seeds: ArrayLike,
+        fanouts: Sequence[int] | Mapping[str, Sequence[int]],
+        etypes: Names = None,
+        *,
+        ntype: NodeTypes = None,
+        weighted: bool = True,
+        replace: bool = False,
+        direction: str = "out",
+        disjoint: bool = False,
+        expand: str = "first",
+        weights: bool = False,
+        edge_ids: bool = True,
+        seed: int | None = None,
+        version: int | None = None,
+    ) -> Subgraph:
+        """Seeds, sampled neighbors of theirs, and theirs, hop by hop, as one subgraph with nodes numbered from 0.
+
+        Parameters
+        ----------
+        seeds : int64[m]
+            Node ids; -1 is no node.
+        fanouts : list of int, or dict of edge type to list of int
+            Neighbors per node of each hop: of each edge type, or as a dict says; 0 is none, -1 all.
+        etypes : str or list of str, optional
+            Edge types to follow, in the order in which they are; None: those of ``fanouts`` where it is a dict, else all.
+        ntype : str or int[m], optional
+            The type of the seeds, or of each. It may be left out where all edge types start at the same one.
+        weighted, replace : bool
+            As of `sample_neighbors`; each edge type is drawn from by itself.
+        direction : {"out", "in"}
+            Along the edges, or against them: "in" gives each node's messages, as PyG and DGL sample.
+        disjoint : bool
+            A tree of its own for every seed: a node that several seeds reach is there several times (`Subgraph.batch`).
+        expand : {"first", "every"}
+            Whether a node's neighbors are drawn in the hop after the one that met it (PyG), or in every hop from then on
+            (DGL's blocks).
+        weights, edge_ids : bool
+            Whether to give these too.
+
+        Returns
+        -------
+        Subgraph
+
+        Notes
+        -----
+        Nodes are numbered per type: seeds in request order, then by first appearance (hop, edge type, source, k). The draws of
+        a node do not depend on what else is in the batch.
+
+        Examples
+        --------
+        >>> batch = graph.sample_subgraph([3, 7], [15, 10], "cites", direction="in")  # doctest: +SKIP
+        >>> batch.nodes["paper"][batch.row["paper:cites:paper"]]  # doctest: +SKIP
+        """
+        if expand not in ("first", "every"):
+            raise InvalidRequest(f"expand {expand!r}: expected 'first' or 'every'")
+        named = list(fanouts) if isinstance(fanouts, Mapping) and etypes is None else arguments.names(etypes)
+        wanted = self._session.edge_type_ids(self.space, named)
+        counts = self._fanouts(fanouts, wanted)
+        ids = arguments.ids("seeds", seeds, least=-1)
+        way = direction_of(direction)
+        node_type, arrays = self._starts(ids, ntype, wanted, way)
+        used = arguments.seed(seed)
+        head = wire.SampleSubgraphRequest(
+            space=self.space,
+            version=arguments.version(version),
+            seed=used,
+            reach=[wire.Reach(edge_type=etype, counts=hops) for etype, hops in zip(wanted, counts, strict=True)],
+            node_type=node_type,
+            replace=replace,
+            uniform=not weighted,
+            direction=way,
+            disjoint=disjoint,
+            every=expand == "every",
+            want_edge_ids=edge_ids,
+            want_weights=weights,
+        )
+        reply = self._session.read("sample_subgraph", head, arrays)
+        schema, found = self.schema, reply.arrays
+        none, nowhere = np.zeros(0, np.int64), np.zeros(0, np.float32)
+        edges = {schema.edge_types[etype].name: etype for etype in wanted}
+        types = [(i, t.name) for i, t in enumerate(schema.node_types)]
+        nodes_of, edges_of = reply.array("node_counts", "int64", 2).tolist(), reply.array("edge_counts", "int64", 2).tolist()
+        return Subgraph(
+            nodes={name: found.get(f"nodes.{i}", none) for i, name in types},
+            row={name: found.get(f"rows.{e}", none).astype(np.int64) for name, e in edges.items()},
+            col={name: found.get(f"cols.{e}", none).astype(np.int64) for name, e in edges.items()},
+            edge_ids={name: found.get(f"eids.{e}", none) for name, e in edges.items()} if edge_ids else None,
+            weights={name: found.get(f"weights.{e}", nowhere) for name, e in edges.items()} if weights else None,
+            batch={name: found.get(f"trees.{i}", none).astype(np.int64) for i, name in types} if disjoint else None,
+            seeds=reply.array("seeds", "int32").astype(np.int64),
+            num_sampled_nodes={name: tuple(nodes_of[i]) for i, name in types},
+            num_sampled_edges={name: tuple(edges_of[at]) for at, name in enumerate(edges)},
+            seed=used,
+            version=version_of(reply.head),
+        )
+
+    def _fanouts(self, fanouts: Sequence[int] | Mapping[str, Sequence[int]], wanted: Sequence[int]) -> list[list[int]]:
+        """Counts per edge type and hop, checked."""
+        if isinstance(fanouts, Mapping):
+            known = {self._session.edge_type(self.space, name)[0]: list(hops) for name, hops in fanouts.items()}
+            if set(known) != set(wanted):
+                named = [self.schema.edge_types[etype].name for etype in wanted]
+                raise InvalidRequest(f"fanouts of {sorted(fanouts)} for edge types {named}: expected a list of counts for each")
+            lists = [known[etype] for etype in wanted]
+        else:
+            lists = [list(fanouts)] * len(wanted)
+        for hops in lists:
+            if not hops or len(hops) != len(lists[0]):
+                raise InvalidRequest(f"fanouts {fanouts!r}: expected one count per hop, as many for every edge type")
+            for hop, count in enumerate(hops):
+                if count != -1:
+                    arguments.count(f"fanouts[{hop}]", count)
+        return lists
