@@ -37,7 +37,7 @@ def _add(high: float, low: float, x: float) -> tuple[float, float]:
 
 
 @inlined
-def _range_sum(weights: NDArray[Any], start: int, stop: int) -> float:
+def range_sum(weights: NDArray[Any], start: int, stop: int) -> float:
     """Neumaier's sum of each block of ``BLOCK`` values, and of these block sums."""
     total = 0.0
     total_error = 0.0
@@ -59,7 +59,7 @@ def _range_sum(weights: NDArray[Any], start: int, stop: int) -> float:
 
 @kernel
 def _sum(weights: NDArray[np.float64]) -> float:
-    return _range_sum(weights, 0, weights.shape[0])
+    return range_sum(weights, 0, weights.shape[0])
 
 
 def neumaier(weights: NDArray[Any]) -> float:
@@ -327,7 +327,7 @@ def _build_rows(
     for r in range(rows):
         start, stop = indptr[r], indptr[r + 1]
         n = stop - start
-        sums[r] = _range_sum(weights, start, stop)
+        sums[r] = range_sum(weights, start, stop)
         for k in range(n):
             p[k] = np.float64(weights[start + k]) * n / sums[r] if sums[r] > 0.0 else 0.0
         short = _sweep_row(p[:n], prob[:n], alias[:n])

@@ -20,7 +20,7 @@ import hashlib
 import json
 import mmap
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -215,6 +215,41 @@ def _mapped(path: Path, entry: Mapping[str, Any], *, verify: bool) -> NDArray[An
         if len(entry["crc32"]) != -(-size // CRC_BYTES):
             raise Corrupt(f"image file {path}: {len(entry['crc32'])} checksums for {size} bytes; build the version again")
     return np.frombuffer(content, dtype).reshape(shape)
+
+
+def check_files(folder: Path, told: Callable[[int], None]) -> tuple[int, int]:
+    """Read every byte of an image's files and hold it against the manifest's checksums; gives their number and bytes.
+
+    Parameters
+    ----------
+    folder : Path
+        Of an image whose manifest is whole.
+    told : callable
+        Told the bytes that were read, mebibyte by mebibyte.
+
+    Raises
+    ------
+    Corrupt
+        Names the file and the first mebibyte that is altered, or what is missing.
+    """
+    files = json.loads((folder / MANIFEST).read_bytes())["files"]
+    total = 0
+    for name, entry in files.items():
+        path, at = folder / f"{name}.bin", 0
+        try:
+            with path.open("rb") as file:
+                while chunk := file.read(CRC_BYTES):
+                    if at >= len(entry["crc32"]) or zlib.crc32(chunk) != entry["crc32"][at]:
+                        raise Corrupt(f"image file {path}: mebibyte {at} is not what was written; build the version again")
+                    at, total = at + 1, total + len(chunk)
+                    told(len(chunk))
+        except FileNotFoundError as error:
+            raise Corrupt(f"image file {path}: missing; build the version again") from error
+        except OSError as error:
+            raise Corrupt(f"image file {path}: mebibyte {at} can not be read ({error}); build the version again") from error
+        if at != len(entry["crc32"]):
+            raise Corrupt(f"image file {path}: it ends after {at} of {len(entry['crc32'])} mebibytes; build the version again")
+    return len(files), total
 
 
 def _given(arrays: Mapping[str, NDArray[Any]], prefix: str, *names: str) -> dict[str, NDArray[Any]]:

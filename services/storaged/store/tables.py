@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto.errors import Corrupt
+from asterism_proto.errors import Corrupt, NotFound
 from storaged.store import keys
 from storaged.store.engine import Bulk, Engine, Family, RocksEngine
 from storaged.store.keys import SCRATCH, STEPS, TABLES
@@ -153,9 +153,11 @@ class TableStore:
         self.blocks_written = 0
 
     @classmethod
-    def open(cls, output: Path, memory_bytes: int = 0) -> TableStore:
-        """The database of the build in a folder, made if it is not there."""
-        return cls(RocksEngine(output / STAT, FAMILIES, memory_bytes=memory_bytes), output)
+    def open(cls, output: Path, memory_bytes: int = 0, *, read_only: bool = False) -> TableStore:
+        """The database of the build in a folder, made if it is not there; ``read_only`` for one that is: nothing of it changes."""
+        if read_only and not (output / STAT).exists():
+            raise NotFound(f"stat database {output / STAT}: there is no such folder; build the version again")
+        return cls(RocksEngine(output / STAT, FAMILIES, memory_bytes=memory_bytes, read_only=read_only), output)
 
     def bulk(self, extent: Extent) -> Bulk:
         """A sorted run of a table; of a final one, all of it, to be kept."""

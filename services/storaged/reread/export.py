@@ -1,0 +1,260 @@
+"""The export of a version's alias tables: B1 of every part, type and weight name as files, with a manifest beside them.
+
+Rows are read from the stat database of the build, block by block, and written as they come: memory does not grow with a
+table. A file is complete once the manifest names it; that one is written last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from asterism_proto.errors import AsterismError, Corrupt, NotReady, Unavailable
+from storaged.build.progress import Progress
+from storaged.build.table import BlockSums
+from storaged.build.task import Total
+from storaged.reread.task import EDGE, NODE, Result, Task
+from storaged.store import keys
+from storaged.store.image_writer import write_durably
+from storaged.store.tables import Columns, TableStore
+
+NAMES = ("row", "id", "probability", "alias_row", "alias_id", "weight")
+"""Of the columns: uint32, int64, float64, uint32, int64, float32. An alias row is a position in the table, as B1 has it."""
+GROUP_BLOCKS = 16
+"""Blocks of a Parquet row group: 262 144 rows, about 9 MiB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """As common.proto's ExportedFile."""
+
+    path: str
+    part: int
+    element: int
+    type_id: int
+    weight_name: str
+    format: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+class _Folder(Protocol):
+    """Where files go."""
+
+    def open(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """A new file, there under its name once the block ends well."""
+
+    def seal(self, name: str, content: bytes) -> None:
+        """The last file of all."""
+
+
+class _Local:
+    """A folder of this host, durable."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.mkdir(parents=True, exist_ok=True)
+
+    @contextlib.contextmanager
+    def open(self, name: str) -> Iterator[BinaryIO]:
+        making = self._path / f"{name}.making"
+        with making.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        making.rename(self._path / name)
+
+    def seal(self, name: str, content: bytes) -> None:
+        write_durably(self._path / name, content)
+
+
+class _Remote:
+    """A folder that fsspec reaches."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            import fsspec
+        except ImportError as error:
+            raise NotReady("export-tables to an address needs fsspec here: install asterism[ingest] on this storaged") from error
+        self._address = address
+        try:
+            self._system, self._path = fsspec.core.url_to_fs(address)
+            self._system.makedirs(self._path, exist_ok=True)
+        except Exception as error:
+            raise Unavailable(f"{address} can not be written to: {error!r}") from error
+
+    @contextlib.contextmanager
+    def open(self, name: str) -> Iterator[BinaryIO]:
+        try:
+            with self._system.open(f"{self._path}/{name}", "wb") as file:
+                yield file
+        except AsterismError:
+            raise
+        except Exception as error:
+            raise Unavailable(f"{self._address}/{name} can not be written: {error!r}") from error
+
+    def seal(self, name: str, content: bytes) -> None:
+        with self.open(name) as file:
+            file.write(content)
+
+
+class _Hashed:
+    """What is written to a file, counted and hashed on its way."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._sha256 = hashlib.sha256()
+        self.bytes = 0
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data)
+        self._file.write(view)
+        self._sha256.update(view)
+        self.bytes += view.nbytes
+        return view.nbytes
+
+    def tell(self) -> int:
+        return self.bytes
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        """The file is closed by who opened it."""
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def digest(self) -> str:
+        return self._sha256.hexdigest()
+
+
+def export(task: Task, progress: Progress) -> Result:
+    """Write every table of the task's parts.
+
+    Raises
+    ------
+    NotReady
+        Where this storaged lacks pyarrow, or fsspec for an address.
+    Corrupt
+        Where a block is altered, or a table's rows or weights are not those that were published.
+    Unavailable
+        Where a file can not be written.
+    """
+    writers = _writers()
+    folder: _Folder = _Remote(task.output) if "://" in task.output else _Local(Path(task.output))
+    formats = task.options.get("format", "parquet").split(",")
+    totals = sorted(task.totals, key=lambda t: (t.part, t.element, t.type_id, t.weight_name))
+    progress.expect(sum(total.positive for total in totals) * len(formats))
+    tables = TableStore.open(task.build, read_only=True)
+    files = []
+    try:
+        for total in totals:
+            for form in formats:
+                progress.phase(f"part {total.part}, {task.named(total.element, total.type_id)}, {form}")
+                files.append(_written(task, tables, total, form, folder, writers[form], progress))
+    finally:
+        tables.close()
+    progress.phase("manifest")
+    folder.seal(f"manifest-{task.host}.json", _manifest(task, files))
+    return {"totals": [], "images": [], "made": {"folder": task.output, "files": [asdict(file) for file in files]}}
+
+
+def _written(
+    task: Task, tables: TableStore, total: Total, form: str, folder: _Folder, write: Callable[[_Hashed, Iterator[Columns]], None], progress: Progress
+) -> _File:
+    """One table as one file."""
+    kind = keys.B1 | (keys.EDGE_TABLE if total.element == EDGE else 0)
+    sums = BlockSums()
+
+    def blocks() -> Iterator[Columns]:
+        for columns in tables.blocks(total.part, kind, total.type_id, total.weight_name, total.positive, final=True):
+            sums.add(columns[5])
+            yield columns
+            progress.step(len(columns[0]))
+
+    name = f"p{total.part:05d}-{'n' if total.element == NODE else 'e'}{total.type_id}-{total.weight_name}.{form}"
+    with folder.open(name) as file:
+        hashed = _Hashed(file)
+        write(hashed, blocks())
+        weight = sums.total()
+        if weight != total.weight:
+            raise Corrupt(
+                f"part {total.part}, {task.named(total.element, total.type_id)}, weight {total.weight_name!r}: the table's weights sum up to "
+                f"{weight!r}, {total.weight!r} was published; build the version again"
+            )
+    return _File(
+        path=name,
+        part=total.part,
+        element=total.element,
+        type_id=total.type_id,
+        weight_name=total.weight_name,
+        format=form,
+        rows=total.positive,
+        bytes=hashed.bytes,
+        sha256=hashed.digest(),
+    )
+
+
+def _writers() -> dict[str, Callable[[_Hashed, Iterator[Columns]], None]]:
+    """How blocks become a file, by format."""
+    try:
+        import pyarrow as pa
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as error:
+        raise NotReady("export-tables needs pyarrow here: install asterism[ingest] on this storaged") from error
+    types = (pa.uint32(), pa.int64(), pa.float64(), pa.uint32(), pa.int64(), pa.float32())
+    schema = pa.schema([pa.field(name, dtype, nullable=False) for name, dtype in zip(NAMES, types, strict=True)])
+
+    def batches(blocks: Iterator[Columns]) -> Iterator[Any]:
+        for columns in blocks:
+            yield pa.record_batch([pa.array(column) for column in columns], schema=schema)
+
+    def parquet(out: _Hashed, blocks: Iterator[Columns]) -> None:
+        with pyarrow.parquet.ParquetWriter(out, schema) as writer:
+            held: list[Any] = []
+            for batch in batches(blocks):
+                held.append(batch)
+                if len(held) == GROUP_BLOCKS:
+                    writer.write_table(pa.Table.from_batches(held))
+                    held = []
+            if held:
+                writer.write_table(pa.Table.from_batches(held))
+
+    def csv(out: _Hashed, blocks: Iterator[Columns]) -> None:
+        with pyarrow.csv.CSVWriter(out, schema) as writer:
+            for batch in batches(blocks):
+                writer.write_batch(batch)
+
+    return {"parquet": parquet, "csv": csv}
+
+
+def _manifest(task: Task, files: list[_File]) -> bytes:
+    """What was exported, in words: names of types, rows, checksums."""
+    tables = [
+        {
+            **asdict(file),
+            "element": "node" if file.element == NODE else "edge",
+            "type": (task.schema.node_types if file.element == NODE else task.schema.edge_types)[file.type_id].name,
+        }
+        for file in files
+    ]
+    head = {"format": 1, "space": task.space, "space_id": task.space_id, "version": task.version, "digest": task.digest, "cut": task.cut}
+    body = {"job": task.job_id, "host": task.host, "parts": task.parts, "columns": NAMES, "files": tables}
+    return json.dumps({**head, **body}, indent=1).encode() + b"\n"

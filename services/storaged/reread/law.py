@@ -1,0 +1,111 @@
+"""Kernels of the audit: the exact law of every alias row of an adjacency, against its weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkit.alias import range_sum
+from graphkit.jit import kernel
+
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+U32 = NDArray[np.uint32]
+U64 = NDArray[np.uint64]
+
+SUM, LAW, EVEN = 1, 2, 3
+"""What is wrong with a row: its sum; its alias row; it has none though its weights differ."""
+
+_TWO64 = 18446744073709551616.0
+_LOW, _HIGH = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFF00000000)
+
+
+@kernel
+def audit_rows(indptr: I64, weights: F32, sums: F64, hot: U64, cold: U32, even: float, limit: float, found: F64, wrong: I64) -> None:
+    """Rebuild the law of rows from the image and hold it against the weights, up to the first row that is wrong.
+
+    Parameters
+    ----------
+    indptr : int64[rows + 1]
+        Ascending, within ``weights``.
+    weights : float32[slots]
+    sums : float64[rows]
+        As the image has them: they must be Neumaier's sums to the bit.
+    hot, cold : uint64[slots], uint32[slots]
+        The image's thresholds; empty where every weight is ``even``.
+    even : float
+        The first weight of the adjacency.
+    limit : float
+        Total variation beyond which a row is wrong.
+    found : float64[2], in and out
+        Largest total variation of a row, and largest relative error of a share.
+    wrong : int64[2], out
+        (row, what) of the first row that is wrong; what 0: there is none.
+
+    Notes
+    -----
+    Three cursors, as in `storaged.build.kernels.audit_table`: aliases do not decrease among light columns, nor among
+    heavy ones. A share of weight 0 must have probability 0 exactly.
+    """
+    wrong[0], wrong[1] = -1, 0
+    for r in range(indptr.shape[0] - 1):
+        start, stop = indptr[r], indptr[r + 1]
+        n = stop - start
+        total = range_sum(weights, start, stop)
+        if total != sums[r]:
+            wrong[0], wrong[1] = r, SUM
+            return
+        if hot.shape[0] == 0:
+            for i in range(start, stop):
+                if weights[i] != even or not weights[i] > 0:
+                    wrong[0], wrong[1] = r, EVEN
+                    return
+            continue
+        if not total > 0.0:
+            continue
+        scale = np.float64(n)
+        light = 0
+        heavy = 0
+        distance = 0.0
+        worst = 0.0
+        for v in range(n):
+            whole, part = np.uint64(0), (hot[start + v] & _HIGH) | np.uint64(cold[start + v])
+            if np.int64(hot[start + v] & _LOW) == v:
+                whole, part = np.uint64(1), np.uint64(0)
+            for stream in range(2):
+                u = light if stream == 0 else heavy
+                while u < n:
+                    to = np.int64(hot[start + u] & _LOW)
+                    of_heavy = np.float64(weights[start + u]) * scale >= total
+                    if of_heavy == (stream == 1) and to != u:
+                        if to > v:
+                            break
+                        if to == v:
+                            rest = np.uint64(0) - ((hot[start + u] & _HIGH) | np.uint64(cold[start + u]))
+                            part += rest
+                            if rest == 0 or part < rest:
+                                whole += np.uint64(1)
+                    u += 1
+                if stream == 0:
+                    light = u
+                else:
+                    heavy = u
+            q = (np.float64(whole) + np.float64(part) / _TWO64) / scale
+            share = np.float64(weights[start + v]) / total
+            distance += abs(q - share)
+            if share > 0.0:
+                worst = max(worst, abs(q - share) / share)
+            elif q > 0.0:
+                worst = np.inf
+        found[0], found[1] = max(found[0], distance / 2.0), max(found[1], worst)
+        if not distance / 2.0 <= limit or worst == np.inf:
+            wrong[0], wrong[1] = r, LAW
+            return
+
+
+def fresh() -> tuple[NDArray[Any], NDArray[Any]]:
+    """``found`` and ``wrong`` of a first call."""
+    return np.zeros(2, np.float64), np.zeros(2, np.int64)
