@@ -374,7 +374,7 @@ def build_rows(indptr: NDArray[np.int64], weights: NDArray[np.float32]) -> tuple
 @kernel
 def _row_sums(indptr: NDArray[np.int64], weights: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
     for r in range(indptr.shape[0] - 1):
-        sums[r] = _range_sum(weights, indptr[r], indptr[r + 1])
+        sums[r] = range_sum(weights, indptr[r], indptr[r + 1])
 
 
 def row_sums(indptr: NDArray[np.int64], weights: NDArray[np.float32], sums: NDArray[np.float64]) -> None:

@@ -8,6 +8,7 @@ import shutil
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, cast
 
 from asterism_proto.errors import Conflict
@@ -24,6 +25,7 @@ from daemonkit.server import GrpcServer
 from daemonkit.settings import split_address
 from storaged import work
 from storaged.api import StoreApi
+from storaged.build.task import Total
 from storaged.cluster import Cluster
 from storaged.draw import Share
 from storaged.folders import Folders
@@ -71,8 +73,9 @@ class Storaged:
         self._work = work.Work(
             folders=self._folders,
             store=self._holdings.store,
+            host=self._identity.uuid,
             memory_limit_mib=settings.memory_limit_mib,
-            concurrent=settings.concurrent_builds,
+            concurrent=settings.concurrent_tasks,
             changed=self._build_changed,
         )
         self._opener = Opener(
@@ -201,7 +204,8 @@ class Storaged:
         self._cluster.check(reply.cluster)
         schemas = {route.space.space_id: Schema.from_proto(route.space.schema) for route in reply.spaces}
         wanted = {route.space.space_id: self._wanted(route, schemas[route.space.space_id], reply) for route in reply.spaces}
-        orders = [_order(order, wanted[order.space_id]) for order in reply.orders if order.space_id in wanted]
+        routes = {route.space.space_id: route for route in reply.spaces}
+        orders = [_order(order, wanted[order.space_id], routes[order.space_id]) for order in reply.orders if order.space_id in wanted]
         with self._holdings.lock:
             self._work.withdraw(orders)
             self._holdings.apply(list(wanted.values()))
@@ -260,19 +264,33 @@ def _allow_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _order(order: meta.TaskOrder, space: WantedSpace) -> work.Order:
+def _order(order: meta.TaskOrder, space: WantedSpace, route: meta.SpaceRoute) -> work.Order:
     return work.Order(
         task_id=order.task_id,
         job_id=order.job_id,
         attempt=order.attempt,
         kind=order.kind,
         space_id=order.space_id,
+        space=space.name,
         schema=space.schema,
         parts=tuple(order.parts),
         cut=order.cut,
         loads=tuple(order.loads),
         commits=tuple(order.commits),
         beside=tuple(want.job_id for want in space.versions),
+        options=dict(order.options),
+        version=order.version,
+        sealed=next((_sealed(manifest) for manifest in route.versions if manifest.version == order.version), None),
+    )
+
+
+def _sealed(manifest: pb.Manifest) -> work.Sealed:
+    return work.Sealed(
+        job_id=manifest.job_id,
+        cut=manifest.cut,
+        digest=manifest.digest,
+        images={image.part: image.digest for image in manifest.images},
+        totals=tuple(Total(**{field.name: getattr(total, field.name) for field in fields(Total)}) for total in manifest.totals),
     )
 
 
@@ -298,4 +316,5 @@ def _task_report(progress: work.Progress) -> meta.TaskReport:
         permanent=progress.permanent,
         totals=[pb.Total(**total) for total in progress.result.get("totals", ())],
         images=[pb.PartImage(**image) for image in progress.result.get("images", ())],
+        result=pb.TaskResult(**progress.result.get("made", {})),
     )

@@ -11,6 +11,8 @@ class Folders:
     def __init__(self, data: Path) -> None:
         self.data = data
         self.spaces = data / "spaces"
+        self.exports = data / "exports"
+        """Exported tables, a folder for each job: they stay until somebody removes them."""
         self.cluster = data / "cluster"
         """uuid of the metad whose word the folder follows; there from the first word on."""
         self.clean = data / "CLEAN"

@@ -25,8 +25,8 @@ class StoragedSettings(DaemonSettings):
     """host:port of metad."""
     memory_limit_mib: int = Field(default=512, ge=16)
     """MiB that one build may use beyond an idle process."""
-    concurrent_builds: int = Field(default=1, ge=1, le=64)
-    """Builds that run at the same time; further orders wait."""
+    concurrent_tasks: int = Field(default=1, ge=1, le=64)
+    """Tasks of jobs (of different spaces) that run here at the same time; further ones wait."""
     verify_images: bool = False
     """Check every byte of an image before it is served, also after a clean stop (after an unclean one it always is)."""
     open_retry_s: float = Field(default=30.0, gt=0)

@@ -1,7 +1,8 @@
-"""Builds as child processes: started on metad's order, watched, killed when the order is withdrawn.
+"""Tasks of jobs: begun on metad's order, watched, ended when the order is withdrawn.
 
-The child does the work (`storaged.build`), so that a build's memory and its faults are its own, and stopping one is
-killing and reaping it. `storaged.app` brings orders in and carries reports out.
+A child process does the work (`storaged.build`, `storaged.reread`), so that its memory and its faults are its own, and
+stopping it is killing and reaping it; only a compaction is this process's own, for RocksDB has one writer. `storaged.app`
+brings orders in and carries reports out.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any
 
-from asterism_proto.errors import AsterismError
+from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
 from asterism_proto.schema import Schema
+from storaged import children
+from storaged.build.task import Total
 from storaged.folders import Folders
 from storaged.store.graph import GraphStore
 
@@ -33,6 +36,19 @@ _LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """A published version, as far as a reading of it needs to know."""
+
+    job_id: int
+    """The build that made it."""
+    cut: int
+    digest: str
+    images: Mapping[int, str]
+    """part -> digest."""
+    totals: tuple[Total, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """What metad wants done. The same (task_id, attempt) is one order, however often it is repeated."""
 
@@ -41,6 +57,7 @@ class Order:
     attempt: int
     kind: str
     space_id: int
+    space: str
     schema: Schema
     parts: tuple[int, ...]
     cut: int
@@ -48,6 +65,11 @@ class Order:
     commits: tuple[int, ...]
     beside: tuple[int, ...] = ()
     """Jobs whose versions are served while it begins: it may read what they built, so that they stay until it ends."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    version: int = 0
+    """The one to read; 0 where none is."""
+    sealed: Sealed | None = None
+    """What was published as that version; None where it is not served any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +86,7 @@ class Progress:
     permanent: bool = False
     """Another attempt would come to the same."""
     result: dict[str, Any] = field(default_factory=dict)
-    """``totals`` and ``images`` of a finished build."""
+    """Of a finished one: ``totals``, ``images``, and ``made`` as common.proto's TaskResult."""
 
 
 class _Build:
@@ -100,20 +122,20 @@ class _Build:
 
     def _run(self) -> None:
         try:
-            if self.order.kind != "build":
-                self._tell(FAILED, cause=f"this storaged knows no jobs of kind {self.order.kind!r}", permanent=True)
-                return
-            with self._work.slots:
-                while not self._cancelled and not self._work.allowed.wait(_LOOK_S):
+            self._tell(QUEUED, phase="waits for a slot")
+            with self._work.slot(lambda: self._cancelled) as mine:
+                while mine and not self._cancelled and not self._work.allowed.wait(_LOOK_S):
                     pass
                 if self._cancelled:
                     self._tell(STOPPED)
+                elif self.order.kind == "compact":
+                    self._compact()
                 else:
-                    self._tell(RUNNING, phase="checkpoint")
+                    self._tell(RUNNING, phase="checkpoint" if self.order.kind == "build" else "begin")
                     with tempfile.TemporaryFile("w+", errors="replace") as stderr:
                         self._watch(self._spawn(stderr), stderr)
         except AsterismError as error:
-            self._tell(STOPPED if self._cancelled else FAILED, cause=error.message)
+            self._tell(STOPPED if self._cancelled else FAILED, cause=error.message, permanent=isinstance(error, InvalidRequest | NotFound))
         except Exception as error:  # whatever it was, metad has to hear of it
             logger.exception("build_crashed", extra={"job": self.order.job_id})
             self._tell(FAILED, cause=repr(error))
@@ -124,33 +146,39 @@ class _Build:
     def _tell(self, state: str, **more: Any) -> None:
         self.progress = Progress(task_id=self.order.task_id, attempt=self.order.attempt, state=state, **more)
 
-    def _spawn(self, stderr: IO[str]) -> subprocess.Popen[str]:
+    def _compact(self) -> None:
+        """Compact in this process; a withdrawal is seen between two looks at RocksDB, which ends what it has begun by itself."""
+        store = self._work.store(self.order.space_id)
+        before = store.size()
+        for family in store.families:
+            self._tell(RUNNING, phase=f"compact {family}")
+            store.compact(family, lambda: self._cancelled)
+        if self._cancelled:
+            self._tell(STOPPED)
+            return
+        made = {"bytes_before": before, "bytes_after": store.size()}
+        self._tell(FINISHED, phase="finished", result={"made": made})
+        logger.info("space_compacted", extra={"space": self.order.space, "job": self.order.job_id, **made})
+
+    def _task(self) -> tuple[str, Path]:
+        """The module of the child, and the file that says what it is to do."""
         order, folders = self.order, self._work.folders
+        if order.kind in ("audit", "export-tables"):
+            return children.reread_task(order, folders, self._work.host)
+        if order.kind != "build":
+            raise InvalidRequest(f"this storaged knows no jobs of kind {order.kind!r}")
         checkpoint = folders.checkpoint(order.space_id, order.job_id)
-        output = folders.build(order.space_id, order.job_id)
-        output.mkdir(parents=True, exist_ok=True)
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         self._work.store(order.space_id).checkpoint(checkpoint)
-        task = {
-            "space_id": order.space_id,
-            "job_id": order.job_id,
-            "attempt": order.attempt,
-            "schema": order.schema.to_dict(),
-            "parts": order.parts,
-            "cut": order.cut,
-            "loads": order.loads,
-            "commits": order.commits,
-            "checkpoint": str(checkpoint.absolute()),
-            "output": str(output.absolute()),
-            "memory_limit_mib": self._work.memory_limit_mib,
-        }
-        path = output / "task.json"
-        path.write_text(json.dumps(task))
+        return children.build_task(order, folders, self._work.memory_limit_mib)
+
+    def _spawn(self, stderr: IO[str]) -> subprocess.Popen[str]:
+        module, task = self._task()
         with self._lock:
             if self._cancelled:
                 raise AsterismError("stopped before it began")
             self._child = subprocess.Popen(
-                [sys.executable, "-m", "storaged.build", str(path.absolute()), str(os.getpid())],
+                children.command(module, task),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -191,17 +219,24 @@ class _Build:
         stderr.seek(max(0, stderr.tell() - _STDERR_TAIL))
         tail = stderr.read().strip()
         if self._cancelled:
+            self._clear()
             self._tell(STOPPED)
         elif code == 0 and "finished" in last:
             done = self.progress
             self._tell(FINISHED, phase="finished", rows_done=done.rows_total, rows_total=done.rows_total, result=last["finished"])
             shutil.rmtree(self._work.folders.checkpoint(self.order.space_id, self.order.job_id), ignore_errors=True)
         elif "failed" in last:
-            self._tell(FAILED, cause=str(last["failed"]))
+            self._clear()
+            self._tell(FAILED, cause=str(last["failed"]), permanent=bool(last.get("permanent")))
         else:
             why = "; a mapped file could not be written: is the disk full?" if code == -signal.SIGBUS else ""
-            self._tell(FAILED, cause=f"the build's process ended with {code} and no word{why}. {tail[-500:]}")
+            self._tell(FAILED, cause=f"the task's process ended with {code} and no word{why}. {tail[-500:]}")
             logger.error("build_died", extra={"job": self.order.job_id, "code": code, "stderr": tail})
+
+    def _clear(self) -> None:
+        """Remove what an export has left half done here. What a build has done stays: another attempt goes on from there."""
+        if self.order.kind == "export-tables" and "to" not in self.order.options:
+            shutil.rmtree(children.export_folder(self.order, self._work.folders), ignore_errors=True)
 
 
 class Work:
@@ -212,24 +247,45 @@ class Work:
     folders : Folders
     store : callable
         The graph store of a space.
+    host : str
+        uuid of this storaged.
     memory_limit_mib : int
         For each child.
     concurrent : int
-        Children at a time.
+        Tasks at a time.
     changed : callable
         Called when an order ended: there is something to report.
     """
 
     def __init__(
-        self, *, folders: Folders, store: Callable[[int], GraphStore], memory_limit_mib: int, concurrent: int, changed: Callable[[], None]
+        self,
+        *,
+        folders: Folders,
+        store: Callable[[int], GraphStore],
+        host: str,
+        memory_limit_mib: int,
+        concurrent: int,
+        changed: Callable[[], None],
     ) -> None:
-        self.folders, self.store, self.memory_limit_mib, self.changed = folders, store, memory_limit_mib, changed
-        self.slots = threading.BoundedSemaphore(concurrent)
+        self.folders, self.store, self.host, self.memory_limit_mib, self.changed = folders, store, host, memory_limit_mib, changed
+        self._slots = threading.BoundedSemaphore(concurrent)
         self.allowed = threading.Event()
         """Set while metad's orders hold: without a lease they may be somebody else's by now."""
         self._lock = threading.Lock()
         self._builds: dict[tuple[int, int], _Build] = {}
         self._leaving: list[_Build] = []
+
+    @contextlib.contextmanager
+    def slot(self, cancelled: Callable[[], bool]) -> Iterator[bool]:
+        """One of the places for tasks while the block runs; False where the wait for it was cancelled."""
+        while not cancelled():
+            if self._slots.acquire(timeout=_LOOK_S):
+                try:
+                    yield True
+                finally:
+                    self._slots.release()
+                return
+        yield False
 
     def withdraw(self, orders: Sequence[Order]) -> None:
         """Kill what is not among ``orders`` any more."""

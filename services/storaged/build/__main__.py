@@ -5,15 +5,14 @@ With the pid of its parent it ends when that one does, however that ends: nothin
 
 from __future__ import annotations
 
-import ctypes
 import json
-import os
 import shutil
-import signal
 import sys
 from pathlib import Path
+from typing import Any
 
-from asterism_proto.errors import AsterismError, Corrupt
+from asterism_proto.errors import Corrupt
+from storaged import children
 from storaged.build.marks import forget_marks
 from storaged.build.part import build_part, expected_rows, finished_before
 from storaged.build.progress import Progress
@@ -21,8 +20,6 @@ from storaged.build.task import MIB, RESULT, PartResult, Task, finished
 from storaged.store.graph import GraphStore
 from storaged.store.image_writer import write_durably
 from storaged.store.tables import STAT, TableStore
-
-_PR_SET_PDEATHSIG = 1
 
 
 def build(task: Task, progress: Progress) -> list[PartResult]:
@@ -53,31 +50,10 @@ def _tables(task: Task) -> TableStore:
         return TableStore.open(task.output, task.memory_limit_mib * MIB)
 
 
-def end_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent is gone, even where it is stopped; end at once where it is gone already."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-def main(arguments: list[str]) -> int:
-    """Run one task; the last line says how it ended."""
-    if len(arguments) > 1:
-        end_with(int(arguments[1]))
-    progress = Progress(sys.stdout)
-    try:
-        with progress:
-            results = build(Task.read(Path(arguments[0])), progress)
-    except AsterismError as error:
-        progress.say({"failed": f"{type(error).__name__}: {error.message}"})
-        return 1
-    except Exception as error:
-        # The process's last word, whatever it was: storaged reads this line, not a traceback.
-        progress.say({"failed": f"{type(error).__name__}: {error}"})
-        return 1
-    progress.say({"finished": finished(results)})
-    return 0
+def run(path: Path, progress: Progress) -> dict[str, Any]:
+    """Build what the task in a file says."""
+    return finished(build(Task.read(path), progress))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(children.main(sys.argv[1:], run))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from asterism_proto.errors import Corrupt
 from graphkit.jit import settled
 from storaged.build.kernels import audit_table, bits, mix_records
-from storaged.build.part import part_folder
+from storaged.build.marks import part_folder
 from storaged.build.progress import Progress
 from storaged.build.table import MAX_DISTANCE, WEIGHT, BlockSums
 from storaged.build.task import Total

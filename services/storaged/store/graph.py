@@ -12,7 +12,7 @@ import shutil
 import struct
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -238,6 +238,19 @@ class GraphStore:
         if dropped:
             self._engine.compact(BLOCKS)
             self._engine.compact(INDEX)
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """What `compact` takes."""
+        return tuple(family.name for family in FAMILIES)
+
+    def size(self) -> int:
+        """Bytes that it takes on disk."""
+        return self._engine.size()
+
+    def compact(self, family: str, cancelled: Callable[[], bool]) -> None:
+        """Give the space of overwritten and deleted blocks back, unless it is cancelled before; reads and writes go on."""
+        self._engine.compact(family, cancelled)
 
     def close(self) -> None:
         """Let go of the folder."""

@@ -1,0 +1,361 @@
+"""Jobs of every kind on real processes: what they find, make and report, who shares one, who waits, and how soon one stops."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import itertools
+import json
+import os
+import signal
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from tests.kit.cluster import LocalCluster
+
+from asterism import Client
+from asterism.catalog import Job
+from asterism.formats.rmat import rmat
+from asterism_proto.errors import InvalidRequest, NotFound
+
+NODES, EDGES = 200_000, 1_500_000
+WAIT_S = 120.0
+COLUMNS = {"row": np.int64, "id": np.int64, "probability": np.float64, "alias_row": np.int64, "alias_id": np.int64, "weight": np.float32}
+SCHEMA: dict[str, Any] = {
+    "parts": 4,
+    "direction": "both",
+    "nodes": {"n": {"weighted": True, "features": {"x": "float32"}}, "m": {}},
+    "edges": {"n:to:n": {"weighted": True}, "n:at:m": {}},
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(storageds=2, flags={"storaged": ["--concurrent-tasks", "2"]}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(cluster: LocalCluster) -> Iterator[Client]:
+    with cluster.client() as connected:
+        yield connected
+
+
+def filled(client: Client, space: str, nodes: int, edges: int) -> None:
+    """A space with a published version of rows whose weights differ, some of them 0."""
+    client.create_space(space, SCHEMA)
+    rng = np.random.default_rng(nodes)
+    weights = rng.random(nodes, np.float32)
+    weights[::7] = 0
+    load = client.begin_load(space, source="generated")
+    load.write_nodes(0, "n", np.arange(nodes), weights=weights, features={"x": weights})
+    load.write_nodes(1, "m", np.arange(0, 3000, 3))
+    src, dst = rmat(3, 0, 0, edges, sources=nodes, targets=nodes)
+    edge_weights = rng.random(edges, np.float32)
+    edge_weights[::11] = 0
+    load.write_edges(2, "to", src, dst, weights=edge_weights, ends_known=True)
+    load.write_edges(3, "at", np.arange(900), np.arange(900) * 3)
+    load.commit()
+    job = client.wait(client.submit_job(space).job_id, timeout_s=WAIT_S)
+    assert (job.state, job.version) == ("FINISHED", 1), job
+
+
+@pytest.fixture(scope="module")
+def big(client: Client) -> str:
+    filled(client, "big", NODES, EDGES)
+    return "big"
+
+
+@pytest.fixture(scope="module")
+def small(client: Client) -> str:
+    filled(client, "small", 5_000, 20_000)
+    return "small"
+
+
+def done(client: Client, space: str, kind: str, **asked: Any) -> Job:
+    """A job of this kind at its end."""
+    return client.wait(client.submit_job(space, kind, **asked).job_id, timeout_s=WAIT_S)
+
+
+def until(client: Client, job_id: int, holds: Callable[[Job], bool], within_s: float = WAIT_S) -> Job:
+    end = time.monotonic() + within_s
+    while not holds(job := client.job(job_id)):
+        assert time.monotonic() < end, job
+        time.sleep(0.01)
+    return job
+
+
+def parts_of(cluster: LocalCluster, space_id: int, job_id: int) -> list[Path]:
+    """The folders of a version's images, over all storageds."""
+    return sorted(cluster.folder.glob(f"storaged-*/spaces/{space_id}/builds/{job_id}/parts/p*"))
+
+
+def flip(path: Path, at: int) -> None:
+    """Turn one bit on disk."""
+    with path.open("r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 1]))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+# Audits.
+
+
+def test_an_audit_of_a_whole_version_finds_what_was_published_and_no_error_to_speak_of(cluster: LocalCluster, client: Client, small: str) -> None:
+    job = done(client, small, "audit")
+    assert (job.state, job.cause, job.version, job.target_version) == ("FINISHED", "", 0, 1)
+    manifest = client.manifest(small, 1)
+    results = [task.result for task in job.tasks if task.result is not None]
+    assert len(results) == 2
+    for element, type_id in (("NODE", 0), ("NODE", 1), ("EDGE", 0), ("EDGE", 1)):
+        found = [audit for result in results for audit in result.audit if (audit.element, audit.type_id) == (element, type_id)]
+        assert sum(audit.count for audit in found) == manifest.count(element, type_id)
+        assert sum(audit.weight for audit in found) == pytest.approx(manifest.weight(element, type_id), rel=1e-12)
+        assert max(audit.table_tv for audit in found) <= 1e-15
+        assert max(audit.row_tv for audit in found) <= 1e-14
+    rows = sum(audit.alias_rows for result in results for audit in result.audit if audit.element == "EDGE")
+    assert rows == 2 * 5_000  # of the weighted type: each node, once as a source and once as a destination
+    on_disk = [file.stat().st_size for part in parts_of(cluster, manifest.space_id, manifest.job_id) for file in part.glob("*.bin")]
+    assert (sum(result.files_read for result in results), sum(result.bytes_read for result in results)) == (len(on_disk), sum(on_disk))
+    assert job.rows_done == job.rows_total > 5_000 + 20_000
+
+
+@pytest.mark.parametrize("name", ["n0.weights", "n0.table.hot", "n0.c0.values", "e0.out.nbr", "e0.in.eid", "e0.out.cold", "e1.src_row"])
+def test_one_flipped_bit_fails_an_audit_at_once_with_the_file_and_the_place(cluster: LocalCluster, client: Client, small: str, name: str) -> None:
+    manifest = client.manifest(small, 1)
+    path = parts_of(cluster, manifest.space_id, manifest.job_id)[2] / f"{name}.bin"
+    flip(path, path.stat().st_size // 2)
+    try:
+        job = done(client, small, "audit", version=1)
+    finally:
+        flip(path, path.stat().st_size // 2)
+    assert job.state == "FAILED"
+    assert f"{path.parent.name}/{name}.bin: mebibyte 0 is not what was written" in job.cause
+    failed = next(task for task in job.tasks if task.state == "FAILED")
+    assert failed.attempt == 1, "another attempt would have found the same"
+    assert [cause.partition(":")[0] for cause in failed.causes] == ["attempt 1"]
+    recovered = client.recover_job(job.job_id)
+    assert client.wait(recovered.job_id, timeout_s=WAIT_S).state == "FINISHED"
+
+
+def test_an_audit_names_a_torn_manifest_and_a_missing_file(cluster: LocalCluster, client: Client, small: str) -> None:
+    manifest = client.manifest(small, 1)
+    folder = parts_of(cluster, manifest.space_id, manifest.job_id)[1]
+    for file, words in (("manifest.json", "digest"), ("e0.out.indptr.bin", "missing")):
+        path = folder / file
+        content = path.read_bytes()
+        path.unlink()
+        if file == "manifest.json":
+            path.write_bytes(content.replace(b'"part":', b'"part": '))
+        job = done(client, small, "audit")
+        path.write_bytes(content)
+        assert job.state == "FAILED"
+        assert words in job.cause
+    assert done(client, small, "audit").state == "FINISHED"
+
+
+def test_an_audit_of_a_version_that_is_not_there_is_refused(client: Client, small: str) -> None:
+    with pytest.raises(NotFound, match="version 9"):
+        client.submit_job(small, "audit", version=9)
+    with pytest.raises(InvalidRequest, match="reads no version"):
+        client.submit_job(small, "compact", version=1)
+    with pytest.raises(InvalidRequest, match="speed"):
+        client.submit_job(small, "export-tables", options={"speed": "9"})
+
+
+# Exports.
+
+
+def test_exported_tables_are_what_the_version_draws_from(cluster: LocalCluster, client: Client, small: str, tmp_path: Path) -> None:
+    job = done(client, small, "export-tables", options={"format": "csv,parquet", "to": f"file://{tmp_path}/out"})
+    assert job.state == "FINISHED", job.cause
+    manifest = client.manifest(small)
+    tables: dict[tuple[str, int, int], Any] = {}
+    for task in job.tasks:
+        assert task.result is not None
+        folder = Path(task.result.folder.removeprefix("file://"))
+        listed = json.loads((folder / f"manifest-{task.host}.json").read_text())
+        assert (listed["space"], listed["version"], listed["digest"]) == (small, 1, manifest.digest)
+        for file, told in zip(task.result.files, listed["files"], strict=True):
+            path = folder / file.path
+            assert hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256 == told["sha256"]
+            assert (path.stat().st_size, file.rows) == (file.bytes, told["rows"])
+            table = (pyarrow.csv.read_csv if file.format == "csv" else pyarrow.parquet.read_table)(path)
+            assert table.column_names == list(COLUMNS)
+            columns = {name: table[name].to_numpy().astype(dtype) for name, dtype in COLUMNS.items()}
+            assert table.num_rows == file.rows
+            seen = tables.setdefault((file.element, file.type_id, file.part), columns)
+            for name, column in columns.items():
+                assert np.array_equal(column, seen[name]), f"{name} of {file.path} differs between the formats"
+    assert {(element, type_id) for element, type_id, _ in tables} == {("NODE", 0), ("NODE", 1), ("EDGE", 0), ("EDGE", 1)}
+    for share in manifest.totals:
+        columns = tables[share.element, share.type_id, share.part]
+        assert columns["row"].size == share.positive
+        assert columns["weight"].astype(np.float64).sum() == pytest.approx(share.weight, rel=1e-12)
+        law = columns["probability"] + np.bincount(columns["alias_row"], 1 - columns["probability"], columns["row"].size)
+        expected = columns["weight"].astype(np.float64) / share.weight * columns["row"].size
+        assert np.abs(law - expected).sum() / columns["row"].size <= 1e-12
+        assert np.array_equal(columns["id"][columns["alias_row"]], columns["alias_id"])
+    nodes = np.sort(np.concatenate([tables["NODE", 1, part]["id"] for part in range(4)]))
+    assert np.array_equal(nodes, np.arange(0, 3000, 3))
+
+
+def test_without_an_address_tables_go_to_each_storageds_own_folder(cluster: LocalCluster, client: Client, small: str) -> None:
+    job = done(client, small, "export-tables", options={"format": "csv"})
+    assert (job.state, dict(job.options)) == ("FINISHED", {"format": "csv"})
+    files = {path.name for path in cluster.folder.glob(f"storaged-*/exports/small-v1-job{job.job_id}/*.csv")}
+    assert files == {f"p{part:05d}-{kind}-weight.csv" for part in range(4) for kind in ("n0", "n1", "e0", "e1")}
+    (path,) = cluster.folder.glob(f"storaged-*/exports/small-v1-job{job.job_id}/p00001-n0-weight.csv")
+    with path.open() as lines:
+        assert all(int(line["id"]) % 4 == 1 for line in csv.DictReader(lines))
+    assert all(task.result is None or task.result.files == () for listed in client.jobs(small) for task in listed.tasks)
+
+
+# Compactions.
+
+
+def test_a_compaction_says_what_it_gave_back_and_changes_nothing(cluster: LocalCluster, client: Client, small: str) -> None:
+    before = client.manifest(small).digest
+    job = done(client, small, "compact")
+    assert job.state == "FINISHED", job.cause
+    space_id = client.describe(small).space_id
+    for task in job.tasks:
+        assert task.result is not None
+        assert 0 < task.result.bytes_after <= task.result.bytes_before * 1.05 + 100_000
+    kept = sum(file.stat().st_size for file in cluster.folder.glob(f"storaged-*/spaces/{space_id}/graph/*"))
+    assert kept == pytest.approx(sum(task.result.bytes_after for task in job.tasks if task.result), rel=0.2, abs=200_000)
+    assert client.manifest(small).digest == before
+    assert done(client, small, "audit").state == "FINISHED"
+
+
+# Who shares a job, who waits.
+
+
+def test_fifty_who_submit_the_same_at_once_share_one_job(cluster: LocalCluster, client: Client, small: str) -> None:
+    """A storaged that is stopped keeps the first job in flight."""
+    os.killpg(cluster["storaged-1"].pid, signal.SIGSTOP)
+    try:
+        wishes: list[tuple[str, dict[str, Any]]] = [
+            ("build", {}),
+            ("audit", {}),
+            ("audit", {"version": 1}),
+            ("export-tables", {"options": {"format": "csv"}}),
+            ("export-tables", {"options": {"format": "parquet"}}),
+            ("export-tables", {}),
+            ("compact", {}),
+        ]
+        with ThreadPoolExecutor(50) as pool:
+            for kind, asked in wishes:
+                ids = list(pool.map(lambda _, k=kind, a=asked: client.submit_job(small, k, **a).job_id, range(50)))
+                assert len(set(ids)) == 1, (kind, asked)
+        flying = client.jobs(small, ("QUEUE", "RUNNING"))
+        # Version 0 is the current one, 1; and Parquet is what an export writes unless it is told.
+        assert [job.kind for job in reversed(flying)] == ["build", "audit", "export-tables", "export-tables", "compact"]
+        assert [job.state for job in reversed(flying)] == ["RUNNING", "QUEUE", "QUEUE", "QUEUE", "QUEUE"]
+    finally:
+        os.killpg(cluster["storaged-1"].pid, signal.SIGCONT)
+    for job in reversed(flying):
+        assert client.wait(job.job_id, timeout_s=WAIT_S).state == "FINISHED"
+    ended = [client.job(job.job_id) for job in reversed(flying)]
+    assert all(one.finished_ms <= other.started_ms for one, other in itertools.pairwise(ended)), "two jobs of a space at once"
+
+
+def test_a_submit_after_an_acknowledged_write_never_gets_the_older_job(cluster: LocalCluster, client: Client, small: str) -> None:
+    graph = client.graph(small)
+    os.killpg(cluster["storaged-1"].pid, signal.SIGSTOP)
+    try:
+        first = {kind: client.submit_job(small, kind).job_id for kind in ("build", "audit", "compact")}
+    finally:
+        os.killpg(cluster["storaged-1"].pid, signal.SIGCONT)
+    graph.upsert_nodes([3], "n", weights=[2.5])
+    second = {kind: client.submit_job(small, kind).job_id for kind in first}
+    assert not set(first.values()) & set(second.values())
+    built = client.wait(second["build"], timeout_s=WAIT_S)
+    assert built.state == "FINISHED"
+    assert built.cut > client.job(first["build"]).cut
+    for job_id in (*first.values(), *second.values()):
+        assert client.wait(job_id, timeout_s=WAIT_S).state == "FINISHED"
+
+
+def test_a_small_space_does_not_wait_for_a_large_one(client: Client, big: str, small: str) -> None:
+    client.graph(big).upsert_nodes([0], "n", weights=[0.25])
+    large = client.submit_job(big)
+    assert done(client, small, "audit").state == "FINISHED"
+    assert client.job(large.job_id).state == "RUNNING"
+    assert client.wait(large.job_id, timeout_s=WAIT_S).state == "FINISHED"
+
+
+# Progress and ends.
+
+
+def test_rows_a_second_and_the_time_that_is_left_are_told_while_a_job_runs(cluster: LocalCluster, client: Client, big: str) -> None:
+    client.graph(big).upsert_nodes([1], "n", weights=[0.5])
+    job = client.submit_job(big)
+    looks: list[tuple[float, Job]] = []
+    client.wait(job.job_id, timeout_s=WAIT_S, on_progress=lambda job: looks.append((time.monotonic(), job)))
+    ended = looks[-1][0]
+    told = [(at, look) for at, look in looks if look.rows_per_s > 0]
+    assert told
+    assert all(look.rows_done <= look.rows_total for _, look in looks)
+    guesses = [(look.eta_s, ended - at) for at, look in told if look.eta_s > 0]
+    assert guesses
+    assert min(abs(guess - truth) for guess, truth in guesses) < 5.0
+    with urllib.request.urlopen(f"http://{cluster['metad'].http_address}/api/v1/jobs/{job.job_id}", timeout=10) as reply:
+        assert json.load(reply)["progress"]["rows_per_s"] is None, "nothing runs any more"
+
+
+@pytest.mark.parametrize(
+    ("kind", "wait_s"),
+    [
+        ("build", 0.0),
+        ("build", 0.3),
+        ("build", 1.5),
+        ("audit", 0.0),
+        ("audit", 0.8),
+        ("export-tables", 0.0),
+        ("export-tables", 0.8),
+        ("compact", 0.0),
+    ],
+)
+def test_a_job_stops_within_a_second_wherever_it_is(cluster: LocalCluster, client: Client, big: str, kind: str, wait_s: float) -> None:
+    client.graph(big).upsert_nodes([2], "n", weights=[float(wait_s) + 1])
+    job = client.submit_job(big, kind)
+    time.sleep(wait_s)
+    begun = time.monotonic()
+    client.stop_job(job.job_id)
+    stopped = until(client, job.job_id, lambda job: job.ended)
+    assert time.monotonic() - begun < 1.0
+    assert stopped.state == "STOPPED"
+    assert {task.state for task in stopped.tasks} <= {"STOPPED", "FINISHED"}
+    busy = [child.cmdline() for i in range(2) for child in psutil.Process(cluster[f"storaged-{i}"].pid).children() if "-m" in child.cmdline()]
+    assert busy == [], "a host gave its word and works on"
+    assert not list(cluster.folder.glob(f"storaged-*/exports/big-v*-job{job.job_id}"))
+    client.recover_job(job.job_id)
+    assert client.wait(job.job_id, timeout_s=WAIT_S).state == "FINISHED"
+
+
+def test_a_task_that_waits_for_its_turn_on_a_host_stops_within_a_second(tmp_path: Path) -> None:
+    with LocalCluster(storageds=1) as cluster, cluster.client() as client:
+        filled(client, "long", NODES, EDGES // 2)
+        filled(client, "short", 1_000, 1_000)
+        client.graph("long").upsert_nodes([0], "n", weights=[0.5])
+        large, waiting = client.submit_job("long"), client.submit_job("short", "audit")
+        until(client, waiting.job_id, lambda job: job.tasks[0].phase == "waits for a slot", 10.0)
+        begun = time.monotonic()
+        client.stop_job(waiting.job_id)
+        assert until(client, waiting.job_id, lambda job: job.ended).state == "STOPPED"
+        assert time.monotonic() - begun < 1.0
+        assert client.job(large.job_id).state == "RUNNING"
+        assert client.wait(large.job_id, timeout_s=WAIT_S).state == "FINISHED"
