@@ -82,7 +82,7 @@ class Walker(Sampler):
         used = arguments.seed(seed)
         head = wire.RandomWalkRequest(
             space=self.space,
-            version=arguments.version(version),
+            version=self._version(version),
             seed=used,
             steps=[store.Step(edge_types=step) for step in steps],
             length=taken,

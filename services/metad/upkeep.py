@@ -13,6 +13,7 @@ from metad.board import Board
 from metad.catalog.catalog import Catalog
 from metad.clock import Clock
 from metad.cluster import Cluster
+from metad.ids import SpaceId
 from metad.jobs import model
 from metad.jobs.driver import Driver
 from metad.store.port import MetaStore
@@ -91,7 +92,7 @@ class Upkeep:
         now_ms = self._clock()
         for space in self._catalog.spaces.all():
             served = self._catalog.versions.served(space.space_id)
-            pinned = self._catalog.pins.versions(space.space_id)
+            pinned = self._catalog.pins.versions(space.space_id) | self._read_by_jobs(space.space_id)
             gone = [
                 manifest.version
                 for manifest, newer in list(pairwise(served))[: max(len(served) - self._keep_versions, 0)]
@@ -106,6 +107,11 @@ class Upkeep:
             step.apply()
             self._board.changed()
             logger.info("versions_retired", extra={"space": space.name, "versions": gone})
+
+    def _read_by_jobs(self, space_id: SpaceId) -> set[int]:
+        """The versions of a space that jobs read which are not over."""
+        jobs = self._driver.state.jobs.values()
+        return {job.target_version for job in jobs if job.space_id == space_id and job.target_version and not job.state.ended}
 
     def _lapse_loads(self) -> None:
         """Abandon the open loads whose clients are gone, and forget those that were abandoned long ago."""

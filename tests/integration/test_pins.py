@@ -18,6 +18,7 @@ from tests.kit.cluster import LocalCluster
 import asterism
 from asterism import Client, Graph, export
 from asterism.catalog import VersionInfo
+from asterism.transport import GrpcTransport
 from asterism_proto.errors import InvalidRequest, NotFound, Stale
 
 FLAGS = {
@@ -233,3 +234,18 @@ def test_a_readers_versions_stay_on_disk_until_it_is_gone(tmp_path: Path, monkey
             assert at(held) == {1}
             assert [pin.version for pin in reader.pins()] == [1]
         wait_for(lambda: there() == ["2"])
+
+
+def test_a_child_that_is_forked_while_a_renewal_is_sent_finds_no_lock_held(cluster: LocalCluster, client: Client) -> None:
+    graph = filled(client, "forked")
+    transport = client.session.transport
+    assert isinstance(transport, GrpcTransport)
+    with transport._lock:  # as the renewing thread holds it for a moment
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(20)
+            try:
+                os._exit(0 if at(graph) == {1} else 1)
+            except BaseException:
+                os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

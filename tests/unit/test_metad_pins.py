@@ -8,6 +8,7 @@ import pytest
 from tests.kit.metad import Desk
 
 from asterism_proto.errors import Busy, InvalidRequest, NotFound
+from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad.store import keys
 
@@ -114,6 +115,23 @@ def test_only_what_is_served_can_be_pinned(desk: Desk) -> None:
     with pytest.raises(NotFound, match="'nine' does not exist"):
         desk.ask("list_pins", mpb.ListPinsRequest(space="nine"))
     assert desk.store.range(keys.PINS) == []
+
+
+def test_a_version_that_a_job_reads_stays_until_the_job_is_over(desk: Desk) -> None:
+    desk.load()
+    build = desk.submit()
+    audit = desk.ask("submit_job", mpb.SubmitJobRequest(space="graph", kind="audit", version=1))
+    desk.build("s1")
+    assert desk.job(build.job_id).state == pb.FINISHED
+    for _ in range(3):
+        desk.passes(1)
+        desk.beat("s1")
+    assert served(desk) == [1, 2]
+    desk.ask("stop_job", mpb.JobRequest(job_id=audit.job_id))
+    desk.beat("s1")
+    desk.passes(0)
+    assert desk.job(audit.job_id).state == pb.STOPPED
+    assert served(desk) == [2]
 
 
 def test_pins_go_with_their_space(desk: Desk) -> None:
