@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from asterism import connect
 from asterism.cli.exits import ExitCode
 from asterism.formats import generate
 
@@ -123,6 +125,17 @@ def test_jobs_are_submitted_watched_and_listed(asterism: Command) -> None:
     assert listed[0]["job_id"] == job["job_id"]
     assert "987654" in asterism("job", "show", 987654, expect=ExitCode.NOT_FOUND)
     assert "DREAMING" in asterism("job", "list", "--state", "dreaming", expect=ExitCode.USAGE)
+
+
+def test_versions_are_listed_with_who_holds_them(asterism: Command) -> None:
+    with connect(asterism.address, space="shop").pin(owner="a trainer"):
+        newest, *_ = asterism("space", "versions", "shop")
+        assert [(pin["owner"], pin["version"]) for pin in newest["pins"]] == [("a trainer", newest["version"])]
+        command = [sys.executable, "-m", "asterism.cli", "space", "versions", "shop", "--address", asterism.address]
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True, env={**os.environ, "COLUMNS": "200"}).stdout
+        assert "a trainer until 20" in shown
+    assert asterism("space", "versions", "shop")[0]["pins"] == []
+    assert "nope" in asterism("space", "versions", "nope", expect=ExitCode.NOT_FOUND)
 
 
 def test_partitions_are_exported(asterism: Command, tmp_path: Path) -> None:
