@@ -60,7 +60,7 @@ class Reader(Walker):
         node_type, arrays = self._starts(ids, ntype, wanted, way)
         head = wire.NeighborsRequest(
             space=self.space,
-            version=arguments.version(version),
+            version=self._version(version),
             edge_types=wanted,
             node_type=node_type,
             direction=way,
@@ -103,5 +103,5 @@ class Reader(Walker):
         ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
         node_type, arrays = self._starts(ids, ntype, wanted, way)
-        head = wire.DegreesRequest(space=self.space, version=arguments.version(version), edge_types=wanted, node_type=node_type, direction=way)
+        head = wire.DegreesRequest(space=self.space, version=self._version(version), edge_types=wanted, node_type=node_type, direction=way)
         return self._session.read("degrees", head, arrays).array("degrees", "int64", 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -127,12 +126,13 @@ def test_jobs_are_submitted_watched_and_listed(asterism: Command) -> None:
     assert "DREAMING" in asterism("job", "list", "--state", "dreaming", expect=ExitCode.USAGE)
 
 
-def test_versions_are_listed_with_who_holds_them(asterism: Command) -> None:
+def test_versions_are_listed_with_who_holds_them(asterism: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # a terminal that cuts nothing off
     with connect(asterism.address, space="shop").pin(owner="a trainer"):
         newest, *_ = asterism("space", "versions", "shop")
         assert [(pin["owner"], pin["version"]) for pin in newest["pins"]] == [("a trainer", newest["version"])]
         command = [sys.executable, "-m", "asterism.cli", "space", "versions", "shop", "--address", asterism.address]
-        shown = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True, env={**os.environ, "COLUMNS": "200"}).stdout
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True).stdout
         assert "a trainer until 20" in shown
     assert asterism("space", "versions", "shop")[0]["pins"] == []
     assert "nope" in asterism("space", "versions", "nope", expect=ExitCode.NOT_FOUND)
