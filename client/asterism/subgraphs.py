@@ -84,7 +84,7 @@ class Subgraphs(Reader):
         used = arguments.seed(seed)
         head = wire.SampleSubgraphRequest(
             space=self.space,
-            version=arguments.version(version),
+            version=self._version(version),
             seed=used,
             reach=[wire.Reach(edge_type=etype, counts=hops) for etype, hops in zip(wanted, counts, strict=True)],
             node_type=node_type,
