@@ -76,6 +76,10 @@ def messages(kind: type[Message], known: Known, depth: int = 3) -> st.SearchStra
     for field in kind.DESCRIPTOR.fields:
         if field.cpp_type == Field.CPPTYPE_MESSAGE and depth == 0:
             continue
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            entry = field.message_type.fields_by_name
+            optional[field.name] = st.dictionaries(_scalar(entry["key"], depth, known), _scalar(entry["value"], depth, known), max_size=3)
+            continue
         value = _scalar(field, depth, known)
         if field.name in known:
             right = st.sampled_from(known[field.name])
