@@ -226,3 +226,21 @@ def test_a_stat_database_that_can_not_be_opened_is_made_anew(task: Path, whole: 
     again = attempt(task)
     assert again.steps("kept") == []
     assert again.finished == whole.finished
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["still there", "gone"])
+def test_a_build_killed_after_it_linked_goes_on_whether_its_source_is(task: Path, whole: Attempt, output: Path, gone: bool) -> None:
+    attempt(task)
+    source, other = task.with_name("source"), task.with_name("linking.json")
+    shutil.rmtree(source, ignore_errors=True)
+    output.rename(source)
+    (source / "parts/p00000/e0.in.eid.bin").unlink()  # so that one unit can not be linked
+    other.write_text(json.dumps(json.loads(task.read_text()) | {"sources": [str(source)]}))
+    killed = attempt(other, "0/e0.in.alias", 0)
+    assert (killed.code, killed.steps("done")) == (-signal.SIGKILL, ["e0.in.edges"])
+    if gone:
+        shutil.rmtree(source)
+    last = attempt(other)
+    assert last.steps("kept") == ["e0.in.edges"]
+    assert (last.steps("done") == ["e0.in.alias"]) is not gone
+    assert last.finished["images"] == whole.finished["images"]

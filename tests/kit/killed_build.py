@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from storaged import children
 from storaged.build import __main__ as build
 from storaged.build.progress import Progress
 from storaged.store.image_writer import Appended
@@ -71,4 +72,4 @@ if __name__ == "__main__":
         setattr(owner, name, mortal.counted(getattr(owner, name)))
     Progress.say = mortal.told(Progress.say)  # type: ignore[method-assign]
     Progress.phase = mortal.phased(Progress.phase)  # type: ignore[method-assign]
-    raise SystemExit(build.main(sys.argv[1:2]))
+    raise SystemExit(children.main(sys.argv[1:2], build.run))
