@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.catalog import ExportedFile, Host, Job, PinInfo, Share, SpaceInfo, Task, TaskResult, TypeAudit, VersionInfo
+from asterism.catalog import Host, Job, PinInfo, Share, SpaceInfo, Task, VersionInfo
+from asterism.results import ExportedFile, PartUnits, TaskResult, TypeAudit
 
 Ids = NDArray[np.int64]
 Types = NDArray[np.int32]
@@ -40,6 +41,7 @@ __all__ = [
     "NeighborSample",
     "NodeBatch",
     "NodeSample",
+    "PartUnits",
     "PinInfo",
     "Probabilities",
     "Ragged",

@@ -100,6 +100,18 @@ class ExportedFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartUnits:
+    """How much of a part a build linked from versions before, and how much it made."""
+
+    part: int
+    linked: int
+    """Units: pieces of a part with an input of their own."""
+    built: int
+    bytes_linked: int
+    bytes_built: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
     """What a finished task has made, by the kind of its job; what another kind would make is empty."""
 
@@ -113,6 +125,8 @@ class Made:
     bytes_before: int = 0
     """Of the graph database, before a compaction."""
     bytes_after: int = 0
+    units: tuple[PartUnits, ...] = ()
+    """Of each part that was built."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

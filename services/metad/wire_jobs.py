@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
@@ -10,12 +11,12 @@ from asterism_proto.v1 import metad_pb2 as mpb
 from metad.ids import TaskId
 from metad.jobs.model import Job, Report, State, Task
 from metad.jobs.pace import left_s, pace
-from metad.totals import ExportedFile, Made, Result, TypeAudit
+from metad.totals import ExportedFile, Made, PartUnits, Result, TypeAudit
 from metad.wire import element_of, image_of, image_to, total_of, total_to
 
 
 def job_to(job: Job, *, files: bool = True) -> pb.Job:
-    """A job as it travels, with its tasks; in lists without the names of what it exported."""
+    """A job as it travels, with its tasks; in lists without what grows with its parts: files that it exported, units that it built."""
     far = pace(job)
     return pb.Job(
         job_id=job.job_id,
@@ -100,6 +101,7 @@ def _made_to(made: Made, *, files: bool = True) -> pb.TaskResult:
         else (),
         bytes_before=made.bytes_before,
         bytes_after=made.bytes_after,
+        units=[pb.PartUnits(**asdict(units)) for units in made.units] if files else (),
     )
 
 
@@ -140,6 +142,16 @@ def _made_of(message: pb.TaskResult) -> Made:
         ),
         bytes_before=message.bytes_before,
         bytes_after=message.bytes_after,
+        units=tuple(
+            PartUnits(
+                part=units.part,
+                linked=units.linked,
+                built=units.built,
+                bytes_linked=units.bytes_linked,
+                bytes_built=units.bytes_built,
+            )
+            for units in message.units
+        ),
     )
 
 

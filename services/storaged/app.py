@@ -74,6 +74,7 @@ class Storaged:
             folders=self._folders,
             store=self._holdings.store,
             host=self._identity.uuid,
+            served=self._holdings.served,
             memory_limit_mib=settings.memory_limit_mib,
             concurrent=settings.concurrent_tasks,
             changed=self._build_changed,

@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +26,8 @@ TASK = "task.json"
 _PR_SET_PDEATHSIG = 1
 
 
-def build_task(order: Order, folders: Folders, memory_limit_mib: int) -> tuple[str, Path]:
-    """The module and the task file of a build, which reads a checkpoint that is there."""
+def build_task(order: Order, folders: Folders, memory_limit_mib: int, sources: Sequence[int]) -> tuple[str, Path]:
+    """The module and the task file of a build, which reads a checkpoint that is there and links from what jobs ``sources`` built."""
     output = folders.build(order.space_id, order.job_id)
     task = {
         "space_id": order.space_id,
@@ -41,6 +41,7 @@ def build_task(order: Order, folders: Folders, memory_limit_mib: int) -> tuple[s
         "checkpoint": str(folders.checkpoint(order.space_id, order.job_id).absolute()),
         "output": str(output.absolute()),
         "memory_limit_mib": memory_limit_mib,
+        "sources": [str(folders.build(order.space_id, job).absolute()) for job in sources],
     }
     return "storaged.build", _written(output, task)
 

@@ -208,6 +208,13 @@ class Holdings:
         # Without the lock, which `apply` holds while it opens stores: beats ask this, and a lease does not wait.
         return [(space_id, version) for space_id, held in list(self._spaces.items()) for version in held.versions]
 
+    def served(self, space_id: int) -> list[int]:
+        """The jobs that built what is drawn from in a space, newest version first: none whose images were found damaged."""
+        with self.lock:
+            held = self._spaces.get(space_id)
+            wanted = sorted(held.wanted.versions, key=lambda want: -want.version) if held is not None else []
+            return [want.job_id for want in wanted if held is not None and want.version in held.versions]
+
     def missing(self) -> list[str]:
         """What should be served and is not, in words."""
         return list(self._refused.values()) + [

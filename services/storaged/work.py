@@ -170,7 +170,8 @@ class _Build:
         checkpoint = folders.checkpoint(order.space_id, order.job_id)
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         self._work.store(order.space_id).checkpoint(checkpoint)
-        return children.build_task(order, folders, self._work.memory_limit_mib)
+        sources = [job for job in self._work.served(order.space_id) if job in order.beside]
+        return children.build_task(order, folders, self._work.memory_limit_mib, sources)
 
     def _spawn(self, stderr: IO[str]) -> subprocess.Popen[str]:
         module, task = self._task()
@@ -249,6 +250,8 @@ class Work:
         The graph store of a space.
     host : str
         uuid of this storaged.
+    served : callable
+        The jobs whose versions of a space are served, from which a build may link.
     memory_limit_mib : int
         For each child.
     concurrent : int
@@ -263,11 +266,13 @@ class Work:
         folders: Folders,
         store: Callable[[int], GraphStore],
         host: str,
+        served: Callable[[int], Sequence[int]],
         memory_limit_mib: int,
         concurrent: int,
         changed: Callable[[], None],
     ) -> None:
-        self.folders, self.store, self.host, self.memory_limit_mib, self.changed = folders, store, host, memory_limit_mib, changed
+        self.folders, self.store, self.host, self.served = folders, store, host, served
+        self.memory_limit_mib, self.changed = memory_limit_mib, changed
         self._slots = threading.BoundedSemaphore(concurrent)
         self.allowed = threading.Event()
         """Set while metad's orders hold: without a lease they may be somebody else's by now."""

@@ -82,6 +82,7 @@ def job_table(job: Job) -> RenderableType:
 
 AUDITED = ("type", "rows", "positive", "weight", "table tv", "table rel", "alias rows", "row tv", "row rel")
 EXPORTED = ("file", "rows", "bytes", "sha256")
+BUILT = ("part", "units linked", "units built", "bytes linked", "bytes built")
 
 
 def _made(host: str, result: TaskResult) -> RenderableType:
@@ -94,6 +95,8 @@ def _made(host: str, result: TaskResult) -> RenderableType:
             for a in result.audit
         ]
         return table(f"{host[:12]}: {result.files_read:,} files, {result.bytes_read:,} bytes read", AUDITED, found)
+    if result.units:
+        return table(f"{host[:12]}: what was built", BUILT, [(u.part, u.linked, u.built, u.bytes_linked, u.bytes_built) for u in result.units])
     if result.folder:
         rows = [(file.path, file.rows, file.bytes, file.sha256) for file in result.files]
         return table(f"{host[:12]}: {escape(result.folder)}", EXPORTED, rows)

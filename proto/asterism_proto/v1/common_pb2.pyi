@@ -322,8 +322,22 @@ class ExportedFile(_message.Message):
     sha256: str
     def __init__(self, path: _Optional[str] = ..., part: _Optional[int] = ..., element: _Optional[_Union[Element, str]] = ..., type_id: _Optional[int] = ..., weight_name: _Optional[str] = ..., format: _Optional[str] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., sha256: _Optional[str] = ...) -> None: ...
 
+class PartUnits(_message.Message):
+    __slots__ = ("part", "linked", "built", "bytes_linked", "bytes_built")
+    PART_FIELD_NUMBER: _ClassVar[int]
+    LINKED_FIELD_NUMBER: _ClassVar[int]
+    BUILT_FIELD_NUMBER: _ClassVar[int]
+    BYTES_LINKED_FIELD_NUMBER: _ClassVar[int]
+    BYTES_BUILT_FIELD_NUMBER: _ClassVar[int]
+    part: int
+    linked: int
+    built: int
+    bytes_linked: int
+    bytes_built: int
+    def __init__(self, part: _Optional[int] = ..., linked: _Optional[int] = ..., built: _Optional[int] = ..., bytes_linked: _Optional[int] = ..., bytes_built: _Optional[int] = ...) -> None: ...
+
 class TaskResult(_message.Message):
-    __slots__ = ("audit", "folder", "files", "bytes_before", "bytes_after", "totals", "images", "files_read", "bytes_read")
+    __slots__ = ("audit", "folder", "files", "bytes_before", "bytes_after", "totals", "images", "files_read", "bytes_read", "units")
     AUDIT_FIELD_NUMBER: _ClassVar[int]
     FOLDER_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
@@ -333,6 +347,7 @@ class TaskResult(_message.Message):
     IMAGES_FIELD_NUMBER: _ClassVar[int]
     FILES_READ_FIELD_NUMBER: _ClassVar[int]
     BYTES_READ_FIELD_NUMBER: _ClassVar[int]
+    UNITS_FIELD_NUMBER: _ClassVar[int]
     audit: _containers.RepeatedCompositeFieldContainer[TypeAudit]
     folder: str
     files: _containers.RepeatedCompositeFieldContainer[ExportedFile]
@@ -342,7 +357,8 @@ class TaskResult(_message.Message):
     images: _containers.RepeatedCompositeFieldContainer[PartImage]
     files_read: int
     bytes_read: int
-    def __init__(self, audit: _Optional[_Iterable[_Union[TypeAudit, _Mapping]]] = ..., folder: _Optional[str] = ..., files: _Optional[_Iterable[_Union[ExportedFile, _Mapping]]] = ..., bytes_before: _Optional[int] = ..., bytes_after: _Optional[int] = ..., totals: _Optional[_Iterable[_Union[Total, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PartImage, _Mapping]]] = ..., files_read: _Optional[int] = ..., bytes_read: _Optional[int] = ...) -> None: ...
+    units: _containers.RepeatedCompositeFieldContainer[PartUnits]
+    def __init__(self, audit: _Optional[_Iterable[_Union[TypeAudit, _Mapping]]] = ..., folder: _Optional[str] = ..., files: _Optional[_Iterable[_Union[ExportedFile, _Mapping]]] = ..., bytes_before: _Optional[int] = ..., bytes_after: _Optional[int] = ..., totals: _Optional[_Iterable[_Union[Total, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PartImage, _Mapping]]] = ..., files_read: _Optional[int] = ..., bytes_read: _Optional[int] = ..., units: _Optional[_Iterable[_Union[PartUnits, _Mapping]]] = ...) -> None: ...
 
 class Task(_message.Message):
     __slots__ = ("task_id", "job_id", "host", "attempt", "state", "phase", "rows_done", "rows_total", "causes", "started_ms", "finished_ms", "parts", "rows_per_s", "eta_s", "retry_at_ms", "result")

@@ -64,6 +64,18 @@ class ExportedFileView(View):
     sha256: str
 
 
+class PartUnitsView(View):
+    """How much of a part a build linked from versions before, and how much it made."""
+
+    part: int
+    linked: int
+    """Units: pieces of a part with an input of their own."""
+    built: int
+    bytes_linked: int
+    """Of files: on disk once, whatever versions share them."""
+    bytes_built: int
+
+
 class ResultView(View):
     """What a task made, by the kind of its job; what another kind makes is empty."""
 
@@ -78,6 +90,8 @@ class ResultView(View):
     bytes_before: int
     """Of the graph database, before a compaction."""
     bytes_after: int
+    units: list[PartUnitsView]
+    """Of each part that was built; empty in lists of jobs."""
 
 
 class TaskView(View):
@@ -106,7 +120,7 @@ class TaskView(View):
     started_ms: int
     finished_ms: int
     result: ResultView | None
-    """Of a finished task that publishes nothing."""
+    """Of a finished task."""
 
 
 class ProgressView(View):
@@ -234,4 +248,5 @@ def _result_view(made: Made, *, files: bool) -> ResultView:
         files=[ExportedFileView(**{**asdict(file), "element": _element(file.element)}) for file in made.files] if files else [],
         bytes_before=made.bytes_before,
         bytes_after=made.bytes_after,
+        units=[PartUnitsView(**asdict(units)) for units in made.units] if files else [],
     )

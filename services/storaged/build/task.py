@@ -122,5 +122,5 @@ def finished(results: list[PartResult]) -> dict[str, Any]:
     return {
         "totals": [asdict(total) for result in results for total in result.totals],
         "images": [{"part": result.part, "digest": result.digest} for result in results],
-        "units": [asdict(result.units) for result in results],
+        "made": {"units": [asdict(result.units) for result in results]},
     }

@@ -67,9 +67,18 @@ def _finish(turn: Turn, job: Job) -> None:
     if wrong:
         turn.put(ended(turn, job, State.FAILED, f"version {job.target_version}: {wrong}"))
         return
-    tasks = tuple(replace(task, result=Result(made=task.result.made)) if task.result is not None else task for task in job.tasks)
-    turn.put(replace(ended(turn, job, State.FINISHED, ""), tasks=tasks))
-    for task in tasks:
+    job = _with_what_was_made(ended(turn, job, State.FINISHED, ""))
+    turn.put(job)
+    _keep_what_was_made(turn, job)
+
+
+def _with_what_was_made(job: Job) -> Job:
+    """The job without what its tasks' results are needed for until it ends."""
+    return replace(job, tasks=tuple(replace(task, result=Result(made=task.result.made)) if task.result is not None else task for task in job.tasks))
+
+
+def _keep_what_was_made(turn: Turn, job: Job) -> None:
+    for task in job.tasks:
         if task.result is not None:
             turn.commands.append(model.KeepResult(job_id=job.job_id, task_id=task.task_id, result=task.result))
 
@@ -82,11 +91,11 @@ def _publish(turn: Turn, job: Job) -> None:
         return
     current = turn.published.get(job.space_id)
     version = current.version + 1 if current else 1
-    tasks = tuple(replace(task, result=None) for task in job.tasks)
-    job = replace(ended(turn, job, State.FINISHED, ""), version=version, tasks=tasks)
+    job = replace(_with_what_was_made(ended(turn, job, State.FINISHED, "")), version=version)
     turn.put(job)
     turn.published = {**turn.published, job.space_id: model.Published(version=version, cut=job.cut)}
     turn.commands.append(model.Publish(job=job, result=result))
+    _keep_what_was_made(turn, job)
 
 
 def _start_next(turn: Turn) -> None:

@@ -1,0 +1,23 @@
+"""``python -m tests.kit.killed_linking TASK.json LINKS``: a build that kills itself after so many hard links of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+from storaged.build import __main__ as build
+
+if __name__ == "__main__":
+    left, link = int(sys.argv[2]), os.link
+
+    def counted(*args: Any, **kwargs: Any) -> None:
+        global left
+        link(*args, **kwargs)
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    os.link = counted
+    raise SystemExit(build.main(sys.argv[1:2]))
