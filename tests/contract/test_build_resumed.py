@@ -215,6 +215,7 @@ def test_a_build_that_the_disk_refuses_goes_on_once_it_does_not(task: Path, whol
     assert refused.code == 1
     assert "failed" in refused.lines[-1]
     assert refused.steps("done")
+    assert not (output / "scratch").exists()
     again = attempt(task)
     assert again.steps("kept") == refused.steps("done")
     assert again.finished == whole.finished

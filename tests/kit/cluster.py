@@ -48,6 +48,8 @@ class Daemon:
         self.log = folder / f"{name}.log"
         self._command = [sys.executable, "-m", *command, "--listen", self.address, "--http-listen", self.http_address]
         self.process: subprocess.Popen[bytes] | None = None
+        self.prefix: Sequence[str] = ()
+        """Words before its command line, from its next start on."""
 
     @property
     def address(self) -> str:
@@ -69,7 +71,7 @@ class Daemon:
         """Start it; its log goes on."""
         with self.log.open("ab") as log:
             # A session of its own, so that what it starts ends with it.
-            self.process = subprocess.Popen(self._command, stdout=log, stderr=log, start_new_session=True, env=self.environment)
+            self.process = subprocess.Popen([*self.prefix, *self._command], stdout=log, stderr=log, start_new_session=True, env=self.environment)
 
     def ready(self) -> bool:
         """Whether it says so."""

@@ -36,6 +36,8 @@ def build(task: Task, progress: Progress) -> list[PartResult]:
     finally:
         tables.close()
         store.close()
+        # Where it failed too: nothing goes on from what is there, and the disk may be full.
+        shutil.rmtree(task.output / "scratch", ignore_errors=True)
     write_durably(task.output / RESULT, json.dumps(finished(results)).encode())
     return results
 
