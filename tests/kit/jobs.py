@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from metad.ids import HostId, JobId, SpaceId, TaskId
 from metad.jobs import machine, model
@@ -36,11 +36,30 @@ class Story:
         self.state, self.commands = machine.handle(self.state, event)
         return self.commands
 
-    def submit(self, *, cut: int = 1, space: int = 1, paired: Sequence[str] = (EDGE,), kind: str = "build", hosts: Sequence[HostId] = (A, B)) -> Job:
-        """Ask for a build whose part i is at ``hosts[i]``."""
-        shares = tuple(model.Share(host=host, parts=(i,)) for i, host in enumerate(hosts))
+    def submit(
+        self,
+        *,
+        cut: int = 1,
+        space: int = 1,
+        paired: Sequence[str] = (EDGE,),
+        kind: str = "build",
+        hosts: Sequence[HostId] = (A, B),
+        options: Mapping[str, str] | None = None,
+        version: int = 0,
+    ) -> Job:
+        """Ask for a job of a space whose part i is at ``hosts[i]``."""
         self.feed(
-            model.Submit(now_ms=self.now_ms, space_id=SpaceId(space), space=f"space-{space}", kind=kind, cut=cut, shares=shares, paired=tuple(paired))
+            model.Submit(
+                now_ms=self.now_ms,
+                space_id=SpaceId(space),
+                space=f"space-{space}",
+                kind=kind,
+                cut=cut,
+                shares=tuple(model.Share(host=host, parts=(i,)) for i, host in enumerate(hosts)),
+                paired=tuple(paired),
+                options=options or {},
+                version=version,
+            )
         )
         return self.job(next(command.job_id for command in self.commands if isinstance(command, model.Answer)))
 

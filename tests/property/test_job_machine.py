@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 from tests.kit.jobs import A, B, Story, result
 
-from asterism_proto.errors import Conflict, NotFound
-from metad.ids import HostId, JobId
+from asterism_proto.errors import Conflict, NotFound, NotReady
+from metad.ids import HostId, JobId, TaskId
 from metad.jobs import machine, model
-from metad.jobs.model import Job, Rules, State
+from metad.jobs.model import Command, Job, Rules, State, Task
 from metad.store import codec
+from metad.totals import Made, Result
 
 HOSTS = st.sampled_from([A, B])
 SPACES = st.sampled_from([1, 2])
+KINDS = st.sampled_from(["build", "build", "audit", "export-tables", "compact"])
 ENDS = (State.FINISHED, State.FAILED, State.STOPPED)
+
+
+def made(job: Job, task: Task) -> Result:
+    """What a host reports at the end of a task."""
+    if job.kind == "compact":
+        return Result(made=Made(bytes_before=9, bytes_after=4))
+    return result(task.parts) if job.kind in ("build", "audit") else Result(made=Made(folder="exports"))
 
 
 class JobMachine(RuleBasedStateMachine):
@@ -38,18 +48,84 @@ class JobMachine(RuleBasedStateMachine):
         self.said: list[model.Reported] = []
         self.last: Mapping[JobId, Job] = {}
         self.published: dict[int, tuple[int, int]] = {}
+        self.totals: dict[tuple[int, int], Result] = {}
+        """What each (space, version) was published with."""
+        self.kept: dict[JobId, bytes] = {}
+        self.results: dict[tuple[JobId, TaskId], Result] = {}
+        """What a metad that restarts would find."""
+        self.set_back = False
+        self.story.feed = self._watched(self.story.feed)  # type: ignore[method-assign]
+
+    def _watched(self, feed: Callable[[model.Event], list[Command]]) -> Callable[[model.Event], list[Command]]:
+        """Carry the commands of every event out, as the driver does."""
+
+        def fed(event: model.Event) -> list[Command]:
+            commands = feed(event)
+            for command in commands:
+                match command:
+                    case model.Keep(job=job):
+                        self.kept[job.job_id] = codec.job_to(job)
+                    case model.KeepResult(job_id=job_id, task_id=task_id, result=made):
+                        self.results[job_id, task_id] = codec.result_from(codec.result_to(made))
+                    case model.Publish(job=job, result=made):
+                        assert (job.space_id, job.version) not in self.totals, "a version was published twice"
+                        assert job.kind == "build"
+                        self.totals[job.space_id, job.version] = made
+                        for task in job.tasks:
+                            self.results.pop((job.job_id, task.task_id), None)
+                    case model.Forget(job_id=job_id):
+                        del self.kept[job_id]
+                        self.results = {key: made for key, made in self.results.items() if key[0] != job_id}
+            return commands
+
+        return fed
 
     # What may happen.
 
-    @rule(space=SPACES, commits=st.integers(0, 1))
-    def submit(self, space: int, commits: int) -> None:
+    @rule(space=SPACES, commits=st.integers(0, 1), kind=KINDS, options=st.sampled_from([{}, {"format": "csv"}, {"format": "parquet"}]))
+    def submit(self, space: int, commits: int, kind: str, options: dict[str, str]) -> None:
         self.cuts[space] += commits
-        before = set(self.story.state.jobs)
-        job = self.story.submit(space=space, cut=self.cuts[space])
-        assert job.cut == self.cuts[space]
+        before = dict(self.story.state.jobs)
+        version, _ = self.published.get(space, (0, 0))
+        reads = kind in ("audit", "export-tables")
+        asked = {"version": version if reads else 0, "options": options if kind == "export-tables" else {}}
+        try:
+            job = self.story.submit(space=space, cut=self.cuts[space], kind=kind, **asked)  # type: ignore[arg-type]
+        except NotReady:
+            assert reads
+            assert version == 0
+            return
+        assert (job.cut, job.kind, job.target_version) == (self.cuts[space], kind, asked["version"])
+        assert dict(job.options) == ({"format": "parquet", **options} if kind == "export-tables" else {})
+        twins = [other for other in before.values() if other.identity == job.identity and other.state not in ENDS and other.ending is None]
+        assert len(twins) <= 1, "two jobs in flight do the same"
+        assert (job.job_id in before) == bool(twins)
         if job.job_id not in before:
             assert job.job_id not in self.ids
             self.ids.add(job.job_id)
+
+    @rule(seconds=st.sampled_from([0.0, 5.0, -100.0]))
+    def metad_restarts(self, seconds: float) -> None:
+        """A new process has what was written down and the wall's clock, which somebody may have set back."""
+        assert set(self.kept) == set(self.story.state.jobs)
+        jobs = {}
+        for job_id in sorted(self.kept):
+            job = codec.job_from(self.kept[job_id])
+            tasks = tuple(replace(t, result=self.results.get((job_id, t.task_id))) if t.state is State.FINISHED else t for t in job.tasks)
+            jobs[job_id] = replace(job, tasks=tasks)
+        for job_id, job in self.story.state.jobs.items():
+            facts = [(t.state, t.attempt, t.incarnation, t.failures, t.losses, t.causes, t.result) for t in job.tasks]
+            assert facts == [(t.state, t.attempt, t.incarnation, t.failures, t.losses, t.causes, t.result) for t in jobs[job_id].tasks]
+            assert (job.state, job.ending, job.version, job.identity) == (
+                jobs[job_id].state,
+                jobs[job_id].ending,
+                jobs[job_id].version,
+                jobs[job_id].identity,
+            )
+        self.story.state = replace(self.story.state, jobs=jobs)
+        self.story.now_ms += int(seconds * 1000)
+        self.set_back |= seconds < 0
+        self.last = dict(jobs)
 
     @rule(data=st.data())
     @precondition(lambda self: bool(self.story.state.jobs))
@@ -86,9 +162,10 @@ class JobMachine(RuleBasedStateMachine):
                 cause="because",
                 rows_done=1,
                 rows_total=2,
-                result=result(task.parts) if word is State.FINISHED else None,
+                permanent=word is State.FAILED and task.attempt % 3 == 2,
+                result=made(job, task) if word is State.FINISHED else None,
             )
-            for (_, task), word in named
+            for (job, task), word in named
         )
         return model.Reported(now_ms=0, host=host, incarnation=self.incarnations[host], reports=reports)
 
@@ -138,7 +215,7 @@ class JobMachine(RuleBasedStateMachine):
         self.incarnations[host] += 1
         self.story.seen(host, self.incarnations[host])
 
-    @rule(seconds=st.sampled_from([0.1, 2.0, 40.0]))
+    @rule(seconds=st.sampled_from([0.1, 2.0, 40.0, 7200.0]))
     def wait(self, seconds: float) -> None:
         self.story.passes(seconds)
 
@@ -147,6 +224,7 @@ class JobMachine(RuleBasedStateMachine):
     def drop(self, space: int) -> None:
         self.story.drop(space)
         self.published.pop(space, None)
+        self.totals = {key: made for key, made in self.totals.items() if key[0] != space}
         assert all(job.state in ENDS for job in self.story.state.jobs.values() if job.space_id == space)
 
     def teardown(self) -> None:
@@ -155,8 +233,8 @@ class JobMachine(RuleBasedStateMachine):
             for host in (A, B):
                 self.story.seen(host, self.incarnations[host])
                 reports = [
-                    model.Report(task_id=task.task_id, attempt=task.attempt, state=State.FINISHED, result=result(task.parts))
-                    for _, task in machine.orders(self.story.state, host)
+                    model.Report(task_id=task.task_id, attempt=task.attempt, state=State.FINISHED, result=made(job, task))
+                    for job, task in machine.orders(self.story.state, host)
                 ]
                 self.story.beat(host, *reports, incarnation=self.incarnations[host])
                 self._look()
@@ -165,14 +243,6 @@ class JobMachine(RuleBasedStateMachine):
             if all(job.state in ENDS for job in self.story.state.jobs.values()):
                 return
         raise AssertionError(f"some job does not end: {self.story.state.jobs}")
-
-    @rule()
-    def write_down_and_read(self) -> None:
-        """What is kept of a job is all of it, but for results, which are kept beside."""
-        for job in self.story.state.jobs.values():
-            read = codec.job_from(codec.job_to(job))
-            assert [(t.task_id, t.attempt, t.state, t.causes) for t in read.tasks] == [(t.task_id, t.attempt, t.state, t.causes) for t in job.tasks]
-            assert (read.state, read.ending, read.cut, read.version) == (job.state, job.ending, job.cut, job.version)
 
     # What always holds.
 
@@ -183,7 +253,7 @@ class JobMachine(RuleBasedStateMachine):
     def _look(self) -> None:
         jobs = self.story.state.jobs
         for space in (1, 2):
-            assert sum(job.state is State.RUNNING for job in jobs.values() if job.space_id == space) <= 1, "two builds of a space at once"
+            assert sum(job.state is State.RUNNING for job in jobs.values() if job.space_id == space) <= 1, "two jobs of a space at once"
         for job in jobs.values():
             self._look_at(job)
         for job_id, before in self.last.items():
@@ -195,6 +265,7 @@ class JobMachine(RuleBasedStateMachine):
             version, cut = self.published.get(space, (0, 0))
             assert (published.version, published.cut) >= (version, cut), "a version went back"
             assert published.cut >= cut
+            assert self.totals[space, published.version].images, "a version without its images"
             self.published[space] = (published.version, published.cut)
         self.last, self.recovered = dict(jobs), set()
 
@@ -202,11 +273,13 @@ class JobMachine(RuleBasedStateMachine):
         states = [task.state for task in job.tasks]
         if job.state is State.FINISHED:
             assert set(states) == {State.FINISHED}
-            assert job.version > 0
+            assert (job.version > 0) == (job.kind == "build")
+            if job.kind == "compact":
+                assert [task.result and task.result.made.bytes_before for task in job.tasks] == [9, 9], "what a task made is forgotten"
         if job.state in ENDS:
             assert all(state in ENDS for state in states)
             assert job.ending is None
-            assert job.finished_ms >= job.submitted_ms
+            assert job.finished_ms >= job.submitted_ms or self.set_back
         if job.state is State.QUEUE:
             assert set(states) == {State.QUEUE}
             assert any(other.state is State.RUNNING for other in self.story.state.jobs.values() if other.space_id == job.space_id)

@@ -38,7 +38,7 @@ def _let_go(turn: Turn, task: Task) -> bool:
 
 def _order(turn: Turn, job: Job) -> None:
     for task in job.tasks:
-        if task.state is State.QUEUE and task.retry_at_ms <= turn.now_ms and turn.online(task.host):
+        if task.state is State.QUEUE and _due(turn, task) and turn.online(task.host):
             attempt = replace(
                 unmeasured(task),
                 state=State.RUNNING,
@@ -50,6 +50,12 @@ def _order(turn: Turn, job: Job) -> None:
                 started_ms=turn.now_ms,
             )
             job = turn.put_task(job, attempt)
+
+
+def _due(turn: Turn, task: Task) -> bool:
+    """Whether a task's back-off is over; one that is longer than any back-off was counted by a clock that was set back since."""
+    left = task.retry_at_ms - turn.now_ms
+    return left <= 0 or left > 2 * turn.rules.backoff_limit_ms
 
 
 def _together(job: Job) -> Result:
