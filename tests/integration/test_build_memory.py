@@ -18,7 +18,7 @@ GRAPHS = {
     "a hub and many deletes": Generated(nodes=2_000_000, edges=2_000_000, hub=700_000, deleted=400_000),
     "sparse ids": Generated(nodes=2_000_000, edges=500_000, deleted=1_000_000, stride=10**6),
     "a hub whose edges weigh the same": Generated(nodes=500_000, edges=2_000_000, hub=1_500_000, even=True),
-    "few edges among many nodes": Generated(nodes=8_000_000, edges=50_000),
+    "few edges among many nodes": Generated(nodes=5_000_000, edges=50_000),
 }
 
 

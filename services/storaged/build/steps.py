@@ -46,6 +46,7 @@ class Steps:
     def __init__(self, task: Task, part: int, folder: Path, tables: TableStore, progress: Progress) -> None:
         self._task, self._part, self._tables, self._progress = task, part, tables, progress
         self._input = f"{FORMAT}.{IMAGE_FORMAT} {task.digest()}"
+        progress.phase("check what is kept")
         recorded = {name: json.loads(content) for name, content in tables.steps(part).items()}
         self._kept = self._sound(recorded, folder)
         tables.forget_steps(part, recorded.keys() - self._kept.keys())
