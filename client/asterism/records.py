@@ -94,6 +94,8 @@ class NodeSample(_Shown):
     seed: int
     """What the draw can be repeated with."""
     version: int
+    token: str = ""
+    """The whole call, for `Graph.replay`."""
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -117,6 +119,7 @@ class EdgeSample(_Shown):
     """float64 [n], of each draw: without replacement, given the earlier ones; None when not asked for."""
     seed: int
     version: int
+    token: str = ""
 
     def __len__(self) -> int:
         return len(self.src)
@@ -139,6 +142,7 @@ class NeighborSample(_Shown):
     none; None when not asked for."""
     seed: int
     version: int
+    token: str = ""
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -176,6 +180,7 @@ class FanoutSample(_Shown):
     hops: tuple[FanoutHop, ...]
     seed: int
     version: int
+    token: str = ""
 
     def __len__(self) -> int:
         return len(self.hops)
@@ -196,6 +201,7 @@ class WalkSample(_Shown):
     """int64 [m, length], likewise; None where not asked for."""
     seed: int
     version: int
+    token: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -222,6 +228,7 @@ class Subgraph(_Shown):
     """Edges per hop."""
     seed: int
     version: int
+    token: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism import arguments
+from asterism import answers, arguments, replay
 from asterism.pins import Lease
-from asterism.records import EdgeSample, FanoutHop, FanoutSample, Ids, NeighborSample, NodeSample, Types
-from asterism.session import Session, edge_types_of
+from asterism.records import EdgeSample, FanoutSample, Ids, NeighborSample, NodeSample, Types
+from asterism.session import Session
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as wire
 
+Sample = TypeVar("Sample")
 Names = str | Iterable[str] | None
 NodeTypes = str | ArrayLike | None
 """One node type's name, or type ids int[m] for a mixed batch, or None where the edge types leave no choice."""
@@ -118,14 +119,7 @@ class Sampler:
             distinct=not replace,
             want_probabilities=probabilities,
         )
-        reply = self._session.read("sample_nodes", head)
-        return NodeSample(
-            nodes=reply.array("ids", "int64"),
-            types=reply.array("types", "int32"),
-            probabilities=reply.array("probabilities", "float64") if probabilities else None,
-            seed=used,
-            version=version_of(reply.head),
-        )
+        return self._sampled("sample_nodes", answers.node_sample, head, {})
 
     def sample_edges(
         self,
@@ -165,17 +159,7 @@ class Sampler:
             distinct=not replace,
             want_probabilities=probabilities,
         )
-        reply = self._session.read("sample_edges", head)
-        return EdgeSample(
-            src=reply.array("src", "int64"),
-            dst=reply.array("dst", "int64"),
-            types=reply.array("types", "int32"),
-            weights=reply.array("weights", "float32"),
-            edge_ids=reply.array("eids", "int64"),
-            probabilities=reply.array("probabilities", "float64") if probabilities else None,
-            seed=used,
-            version=version_of(reply.head),
-        )
+        return self._sampled("sample_edges", answers.edge_sample, head, {})
 
     def sample_neighbors(
         self,
@@ -242,17 +226,7 @@ class Sampler:
             want_edge_ids=edge_ids,
             want_probabilities=probabilities,
         )
-        reply = self._session.read("sample_neighbors", head, arrays)
-        drawn: Ids = reply.array("ids", "int64", 2)
-        return NeighborSample(
-            nodes=drawn,
-            types=edge_types_of(drawn, reply.optional("types", "int32", 2), wanted),
-            weights=reply.array("weights", "float32", 2) if weights else None,
-            edge_ids=reply.array("eids", "int64", 2) if edge_ids else None,
-            probabilities=reply.array("probabilities", "float64", 2) if probabilities else None,
-            seed=used,
-            version=version_of(reply.head),
-        )
+        return self._sampled("sample_neighbors", answers.neighbor_sample, head, arrays)
 
     def sample_fanout(
         self,
@@ -314,21 +288,63 @@ class Sampler:
             want_edge_ids=edge_ids,
             want_probabilities=probabilities,
         )
-        reply = self._session.read("sample_fanout", head, arrays)
-        hops = []
-        for h, (step, fanout) in enumerate(zip(steps, counts, strict=True)):
-            drawn: Ids = reply.array(f"ids.{h}", "int64")
-            hops.append(
-                FanoutHop(
-                    nodes=drawn,
-                    types=edge_types_of(drawn, reply.optional(f"types.{h}", "int32"), step),
-                    weights=reply.array(f"weights.{h}", "float32") if weights else None,
-                    edge_ids=reply.array(f"eids.{h}", "int64") if edge_ids else None,
-                    probabilities=reply.array(f"probabilities.{h}", "float64") if probabilities else None,
-                    fanout=fanout,
-                )
-            )
-        return FanoutSample(seeds=ids, hops=tuple(hops), seed=used, version=version_of(reply.head))
+        return self._sampled("sample_fanout", answers.fanout_sample, head, arrays)
+
+    def replay(self, token: str, nodes: ArrayLike | None = None, ntype: ArrayLike | None = None) -> Any:
+        """Make a sampling call again: the same record, whoever made the call, wherever and whenever.
+
+        Parameters
+        ----------
+        token : str
+            Of a sample: its ``token``. It holds everything that was asked but the nodes.
+        nodes : int64[m], optional
+            The nodes that the call started from, where it started from nodes.
+        ntype : int[m], optional
+            Their types, where the call had one for each.
+
+        Returns
+        -------
+        NodeSample, EdgeSample, NeighborSample, FanoutSample, WalkSample or Subgraph
+            Of the same version, to the last bit.
+
+        Raises
+        ------
+        InvalidRequest
+            Where the token is none, or of another space, or the nodes are not the same.
+        NotFound
+            Where the version is no longer held, or is another one by the same number.
+
+        Examples
+        --------
+        >>> first = graph.sample_neighbors(seeds, "cites", 5)  # doctest: +SKIP
+        >>> again = graph.replay(first.token, seeds)  # doctest: +SKIP
+        """
+        call, asked = replay.call_of(token)
+        if asked.space != self.space:
+            raise InvalidRequest(f"the token is of a call to space {asked.space!r}, this graph is {self.space!r}; ask that one")
+        asked.version = self._version(asked.version)
+        arrays: dict[str, NDArray[Any]] = {}
+        if nodes is not None:
+            arrays["nodes"] = arguments.ids("nodes", nodes, least=-1)
+            if ntype is not None:
+                arrays["types"] = self._types(ntype, arrays["nodes"])
+        replay.check_nodes(call, arrays)
+        answer = replay.ANSWERS[call.method]
+        return self._sampled(call.method, answer, asked, arrays, check=lambda head: replay.check_version(call, self.space, head))
+
+    def _sampled(
+        self,
+        method: str,
+        answer: Callable[[answers.Answered], Sample],
+        head: Any,
+        arrays: dict[str, NDArray[Any]],
+        check: Callable[[Any], None] = lambda _: None,
+    ) -> Sample:
+        """Make a call, and give the record of its reply; ``check`` may refuse the reply's head."""
+        reply = self._session.read(method, head, arrays)
+        check(reply.head)
+        token = replay.token_of(method, head, arrays, reply.head)
+        return answer(answers.Answered(asked=head, arrays=arrays, reply=reply, schema=self.schema, token=token))
 
     def _starts(self, ids: Ids, ntype: NodeTypes, edge_types: Sequence[int], way: pb.Direction) -> tuple[int, dict[str, NDArray[Any]]]:
         """A request's node type and sections: whose neighbors are asked for."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from asterism import arguments
+from asterism import answers, arguments
 from asterism.reading import Reader
 from asterism.records import Subgraph
-from asterism.sampling import Names, NodeTypes, direction_of, version_of
+from asterism.sampling import Names, NodeTypes, direction_of
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
@@ -96,25 +95,7 @@ class Subgraphs(Reader):
             want_edge_ids=edge_ids,
             want_weights=weights,
         )
-        reply = self._session.read("sample_subgraph", head, arrays)
-        schema, found = self.schema, reply.arrays
-        none, nowhere = np.zeros(0, np.int64), np.zeros(0, np.float32)
-        edges = {schema.edge_types[etype].name: etype for etype in wanted}
-        types = [(i, t.name) for i, t in enumerate(schema.node_types)]
-        nodes_of, edges_of = reply.array("node_counts", "int64", 2).tolist(), reply.array("edge_counts", "int64", 2).tolist()
-        return Subgraph(
-            nodes={name: found.get(f"nodes.{i}", none) for i, name in types},
-            row={name: found.get(f"rows.{e}", none).astype(np.int64) for name, e in edges.items()},
-            col={name: found.get(f"cols.{e}", none).astype(np.int64) for name, e in edges.items()},
-            edge_ids={name: found.get(f"eids.{e}", none) for name, e in edges.items()} if edge_ids else None,
-            weights={name: found.get(f"weights.{e}", nowhere) for name, e in edges.items()} if weights else None,
-            batch={name: found.get(f"trees.{i}", none).astype(np.int64) for i, name in types} if disjoint else None,
-            seeds=reply.array("seeds", "int32").astype(np.int64),
-            num_sampled_nodes={name: tuple(nodes_of[i]) for i, name in types},
-            num_sampled_edges={name: tuple(edges_of[at]) for at, name in enumerate(edges)},
-            seed=used,
-            version=version_of(reply.head),
-        )
+        return self._sampled("sample_subgraph", answers.subgraph, head, arrays)
 
     def _fanouts(self, fanouts: Sequence[int] | Mapping[str, Sequence[int]], wanted: Sequence[int]) -> list[list[int]]:
         """Counts per edge type and hop, checked."""

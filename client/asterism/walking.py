@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from asterism import arguments
+from asterism import answers, arguments
 from asterism.records import WalkSample
-from asterism.sampling import Names, NodeTypes, Sampler, direction_of, version_of
+from asterism.sampling import Names, NodeTypes, Sampler, direction_of
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
@@ -92,12 +91,4 @@ class Walker(Sampler):
             restart=restart,
             want_edge_ids=edge_ids,
         )
-        reply = self._session.read("random_walk", head, arrays)
-        walked = reply.array("nodes", "int64", 2)
-        types = reply.optional("types", "int32", 2)
-        if types is None:
-            via = np.array([steps[s % len(steps)][0] for s in range(taken)], np.int32)
-            types = np.where(walked[:, 1:] >= 0, via[None, :], np.int32(-1))
-        return WalkSample(
-            nodes=walked, types=types, edge_ids=reply.array("eids", "int64", 2) if edge_ids else None, seed=used, version=version_of(reply.head)
-        )
+        return self._sampled("random_walk", answers.walk_sample, head, arrays)

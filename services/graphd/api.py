@@ -145,13 +145,13 @@ class GraphApi:
 
     def sample_nodes(self, request: Frame, call: Call) -> Frame:
         """Global draws of nodes."""
-        sections, version = self._at_version(request, call, lambda at: sample.draw(at, draw_of(NODE, at.space.schema, request.head)))
-        return Frame(wire.SampleNodesReply(version=version), sections)
+        sections, version = self._answered(request, call, lambda at: sample.draw(at, draw_of(NODE, at.space.schema, request.head)))
+        return Frame(wire.SampleNodesReply(version=version.version, digest=version.digest), sections)
 
     def sample_edges(self, request: Frame, call: Call) -> Frame:
         """Global draws of edges."""
-        sections, version = self._at_version(request, call, lambda at: sample.draw(at, draw_of(EDGE, at.space.schema, request.head)))
-        return Frame(wire.SampleEdgesReply(version=version), sections)
+        sections, version = self._answered(request, call, lambda at: sample.draw(at, draw_of(EDGE, at.space.schema, request.head)))
+        return Frame(wire.SampleEdgesReply(version=version.version, digest=version.digest), sections)
 
     def sample_neighbors(self, request: Frame, call: Call) -> Frame:
         """Neighbors of nodes."""
@@ -161,8 +161,8 @@ class GraphApi:
             nodes, types = starts_of(request, at.space.schema)
             return sample.neighbors(at, hop_of(at.space.schema, head, head.edge_types, head.count, 0), nodes, head.node_type, types)
 
-        sections, version = self._at_version(request, call, run)
-        return Frame(wire.SampleNeighborsReply(version=version), sections)
+        sections, version = self._answered(request, call, run)
+        return Frame(wire.SampleNeighborsReply(version=version.version, digest=version.digest), sections)
 
     def sample_fanout(self, request: Frame, call: Call) -> Frame:
         """Neighbors of neighbors, hop after hop."""
@@ -175,8 +175,8 @@ class GraphApi:
             hops = [hop_of(at.space.schema, head, hop.edge_types, hop.count, h) for h, hop in enumerate(head.hops)]
             return sample.fanout(at, hops, nodes, head.node_type, types)
 
-        sections, version = self._at_version(request, call, run)
-        return Frame(wire.SampleFanoutReply(version=version), sections)
+        sections, version = self._answered(request, call, run)
+        return Frame(wire.SampleFanoutReply(version=version.version, digest=version.digest), sections)
 
     def random_walk(self, request: Frame, call: Call) -> Frame:
         """Walks from nodes."""
@@ -186,8 +186,8 @@ class GraphApi:
             nodes, types = starts_of(request, at.space.schema)
             return walk.walk(at, walking_of(at.space.schema, head), nodes, head.node_type, types)
 
-        sections, version = self._at_version(request, call, run)
-        return Frame(wire.RandomWalkReply(version=version), sections)
+        sections, version = self._answered(request, call, run)
+        return Frame(wire.RandomWalkReply(version=version.version, digest=version.digest), sections)
 
     def sample_subgraph(self, request: Frame, call: Call) -> Frame:
         """Seeds with their neighbors and theirs, numbered."""
@@ -197,8 +197,8 @@ class GraphApi:
             nodes, types = starts_of(request, at.space.schema)
             return subgraph.subgraph(at, growing_of(at.space.schema, head), nodes, head.node_type, types)
 
-        sections, version = self._at_version(request, call, run)
-        return Frame(wire.SampleSubgraphReply(version=version), sections)
+        sections, version = self._answered(request, call, run)
+        return Frame(wire.SampleSubgraphReply(version=version.version, digest=version.digest), sections)
 
     # -- reads ----------------------------------------------------------------------------------------------------
 
@@ -273,6 +273,11 @@ class GraphApi:
     # -- versions -------------------------------------------------------------------------------------------------
 
     def _at_version(self, request: Frame, call: Call, run: Callable[[Sampling], T]) -> tuple[T, int]:
+        """As `_answered`, and the version's number."""
+        result, version = self._answered(request, call, run)
+        return result, version.version
+
+    def _answered(self, request: Frame, call: Call, run: Callable[[Sampling], T]) -> tuple[T, Version]:
         """Run a request at the version that it names, or at the current one: all of it, or all of it again.
 
         A storaged that does not hold the version answers Stale. A version that was published a moment ago is waited for;
@@ -280,9 +285,9 @@ class GraphApi:
         """
         head: Any = request.head
 
-        def attempt(space: Space) -> tuple[T, int]:
+        def attempt(space: Space) -> tuple[T, Version]:
             version = self._version(space, head.version, call)
-            return run(Sampling(space=space, version=version, fanout=self._fanout, call=call)), version.version
+            return run(Sampling(space=space, version=version, fanout=self._fanout, call=call)), version
 
         try:
             return self._caught_up(head.space, call, attempt, hopeless=lambda space: head.version not in (0, space.current))

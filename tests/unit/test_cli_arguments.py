@@ -101,7 +101,7 @@ class Colour(IntEnum):
 
 def test_records_become_plain_json() -> None:
     sample = NodeSample(nodes=np.array([3, 1]), types=np.array([0, 0], np.int32), seed=9, version=2)
-    assert json.loads(json.dumps(plain(sample))) == {"nodes": [3, 1], "types": [0, 0], "probabilities": None, "seed": 9, "version": 2}
+    assert json.loads(json.dumps(plain(sample))) == {"nodes": [3, 1], "types": [0, 0], "probabilities": None, "seed": 9, "version": 2, "token": ""}
     assert plain(Colour.RED) == "RED"
     assert plain({"a": (1, None, Path("x"))}) == {"a": [1, None, "x"]}
 

@@ -89,10 +89,12 @@ class SampleNodesRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class SampleNodesReply(_message.Message):
-    __slots__ = ("version",)
+    __slots__ = ("version", "digest")
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
     version: int
-    def __init__(self, version: _Optional[int] = ...) -> None: ...
+    digest: str
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class SampleEdgesRequest(_message.Message):
     __slots__ = ("space", "version", "seed", "count", "types", "uniform", "distinct", "want_probabilities", "weight")
@@ -117,10 +119,12 @@ class SampleEdgesRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class SampleEdgesReply(_message.Message):
-    __slots__ = ("version",)
+    __slots__ = ("version", "digest")
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
     version: int
-    def __init__(self, version: _Optional[int] = ...) -> None: ...
+    digest: str
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class SampleNeighborsRequest(_message.Message):
     __slots__ = ("space", "version", "seed", "edge_types", "node_type", "count", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight")
@@ -153,10 +157,12 @@ class SampleNeighborsRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class SampleNeighborsReply(_message.Message):
-    __slots__ = ("version",)
+    __slots__ = ("version", "digest")
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
     version: int
-    def __init__(self, version: _Optional[int] = ...) -> None: ...
+    digest: str
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class Hop(_message.Message):
     __slots__ = ("edge_types", "count")
@@ -195,10 +201,12 @@ class SampleFanoutRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class SampleFanoutReply(_message.Message):
-    __slots__ = ("version",)
+    __slots__ = ("version", "digest")
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
     version: int
-    def __init__(self, version: _Optional[int] = ...) -> None: ...
+    digest: str
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class Reach(_message.Message):
     __slots__ = ("edge_type", "counts")
@@ -237,10 +245,12 @@ class SampleSubgraphRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[Reach, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ...) -> None: ...
 
 class SampleSubgraphReply(_message.Message):
-    __slots__ = ("version",)
+    __slots__ = ("version", "digest")
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
     version: int
-    def __init__(self, version: _Optional[int] = ...) -> None: ...
+    digest: str
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class RandomWalkRequest(_message.Message):
     __slots__ = ("space", "version", "seed", "steps", "length", "node_type", "uniform", "direction", "restart", "want_edge_ids")
@@ -267,10 +277,12 @@ class RandomWalkRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[_storaged_pb2.Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ...) -> None: ...
 
 class RandomWalkReply(_message.Message):
-    __slots__ = ("version",)
+    __slots__ = ("version", "digest")
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
     version: int
-    def __init__(self, version: _Optional[int] = ...) -> None: ...
+    digest: str
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class NeighborsRequest(_message.Message):
     __slots__ = ("space", "version", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "sort", "weight", "top")
@@ -413,3 +425,17 @@ class ScanEdgesReply(_message.Message):
     version: int
     next_cursor: int
     def __init__(self, version: _Optional[int] = ..., next_cursor: _Optional[int] = ...) -> None: ...
+
+class Replay(_message.Message):
+    __slots__ = ("method", "request", "digest", "nodes", "crc")
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    CRC_FIELD_NUMBER: _ClassVar[int]
+    method: str
+    request: bytes
+    digest: str
+    nodes: int
+    crc: int
+    def __init__(self, method: _Optional[str] = ..., request: _Optional[bytes] = ..., digest: _Optional[str] = ..., nodes: _Optional[int] = ..., crc: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,141 @@
+"""Records out of replies to sampling calls, for a call as it is made and for one that is made again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism.records import EdgeSample, FanoutHop, FanoutSample, Ids, NeighborSample, NodeSample, Subgraph, WalkSample
+from asterism.session import edge_types_of
+from asterism_proto.arrays import Frame
+from asterism_proto.schema import Schema
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """A sampling call and its reply."""
+
+    asked: Any
+    """The request's head."""
+    arrays: Arrays
+    """Its sections."""
+    reply: Frame
+    schema: Schema
+    token: str
+
+    @property
+    def version(self) -> int:
+        """The version that the reply was made from."""
+        head: Any = self.reply.head
+        return int(head.version)
+
+
+def node_sample(to: Answered) -> NodeSample:
+    """Drawn nodes."""
+    asked, reply = to.asked, to.reply
+    return NodeSample(
+        nodes=reply.array("ids", "int64"),
+        types=reply.array("types", "int32"),
+        probabilities=reply.array("probabilities", "float64") if asked.want_probabilities else None,
+        seed=asked.seed,
+        version=to.version,
+        token=to.token,
+    )
+
+
+def edge_sample(to: Answered) -> EdgeSample:
+    """Drawn edges."""
+    asked, reply = to.asked, to.reply
+    return EdgeSample(
+        src=reply.array("src", "int64"),
+        dst=reply.array("dst", "int64"),
+        types=reply.array("types", "int32"),
+        weights=reply.array("weights", "float32"),
+        edge_ids=reply.array("eids", "int64"),
+        probabilities=reply.array("probabilities", "float64") if asked.want_probabilities else None,
+        seed=asked.seed,
+        version=to.version,
+        token=to.token,
+    )
+
+
+def neighbor_sample(to: Answered) -> NeighborSample:
+    """Drawn neighbors."""
+    asked, reply = to.asked, to.reply
+    drawn: Ids = reply.array("ids", "int64", 2)
+    return NeighborSample(
+        nodes=drawn,
+        types=edge_types_of(drawn, reply.optional("types", "int32", 2), asked.edge_types),
+        weights=reply.array("weights", "float32", 2) if asked.want_weights else None,
+        edge_ids=reply.array("eids", "int64", 2) if asked.want_edge_ids else None,
+        probabilities=reply.array("probabilities", "float64", 2) if asked.want_probabilities else None,
+        seed=asked.seed,
+        version=to.version,
+        token=to.token,
+    )
+
+
+def fanout_sample(to: Answered) -> FanoutSample:
+    """Drawn neighbors, hop after hop."""
+    asked, reply = to.asked, to.reply
+    hops = []
+    for h, hop in enumerate(asked.hops):
+        drawn: Ids = reply.array(f"ids.{h}", "int64")
+        hops.append(
+            FanoutHop(
+                nodes=drawn,
+                types=edge_types_of(drawn, reply.optional(f"types.{h}", "int32"), hop.edge_types),
+                weights=reply.array(f"weights.{h}", "float32") if asked.want_weights else None,
+                edge_ids=reply.array(f"eids.{h}", "int64") if asked.want_edge_ids else None,
+                probabilities=reply.array(f"probabilities.{h}", "float64") if asked.want_probabilities else None,
+                fanout=hop.count,
+            )
+        )
+    return FanoutSample(seeds=to.arrays["nodes"], hops=tuple(hops), seed=asked.seed, version=to.version, token=to.token)
+
+
+def walk_sample(to: Answered) -> WalkSample:
+    """Walks."""
+    asked, reply = to.asked, to.reply
+    walked = reply.array("nodes", "int64", 2)
+    types = reply.optional("types", "int32", 2)
+    if types is None:
+        via = np.array([asked.steps[s % len(asked.steps)].edge_types[0] for s in range(asked.length)], np.int32)
+        types = np.where(walked[:, 1:] >= 0, via[None, :], np.int32(-1))
+    return WalkSample(
+        nodes=walked,
+        types=types,
+        edge_ids=reply.array("eids", "int64", 2) if asked.want_edge_ids else None,
+        seed=asked.seed,
+        version=to.version,
+        token=to.token,
+    )
+
+
+def subgraph(to: Answered) -> Subgraph:
+    """A sampled subgraph."""
+    asked, reply, found = to.asked, to.reply, to.reply.arrays
+    none, nowhere = np.zeros(0, np.int64), np.zeros(0, np.float32)
+    edges = {to.schema.edge_types[reach.edge_type].name: reach.edge_type for reach in asked.reach}
+    types = [(i, t.name) for i, t in enumerate(to.schema.node_types)]
+    nodes_of, edges_of = reply.array("node_counts", "int64", 2).tolist(), reply.array("edge_counts", "int64", 2).tolist()
+    return Subgraph(
+        nodes={name: found.get(f"nodes.{i}", none) for i, name in types},
+        row={name: found.get(f"rows.{e}", none).astype(np.int64) for name, e in edges.items()},
+        col={name: found.get(f"cols.{e}", none).astype(np.int64) for name, e in edges.items()},
+        edge_ids={name: found.get(f"eids.{e}", none) for name, e in edges.items()} if asked.want_edge_ids else None,
+        weights={name: found.get(f"weights.{e}", nowhere) for name, e in edges.items()} if asked.want_weights else None,
+        batch={name: found.get(f"trees.{i}", none).astype(np.int64) for i, name in types} if asked.disjoint else None,
+        seeds=reply.array("seeds", "int32").astype(np.int64),
+        num_sampled_nodes={name: tuple(nodes_of[i]) for i, name in types},
+        num_sampled_edges={name: tuple(edges_of[at]) for at, name in enumerate(edges)},
+        seed=asked.seed,
+        version=to.version,
+        token=to.token,
+    )

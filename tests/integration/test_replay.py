@@ -1,0 +1,105 @@
+"""A token makes a sampling call again: the same record, from the same content, or a word on why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.kit import bodies, cases
+from tests.kit.cluster import LocalCluster
+
+import asterism
+from asterism import Graph
+from asterism.replay import packed
+from asterism_proto.v1 import graphd_pb2 as wire
+
+USERS = np.array([5, 1, 5, -1, 299, 10**9])
+MIXED = np.array([5, 1, 39, -1])
+TYPES = np.array([0, 0, 1, -1])
+
+Sampling = Callable[[Graph], Any]
+CALLS: dict[str, tuple[Sampling, tuple[np.ndarray, ...]]] = {
+    "nodes": (lambda g: g.sample_nodes(50, ["item"], replace=True), ()),
+    "distinct nodes with probabilities": (lambda g: g.sample_nodes(20, weighted=False, replace=False, probabilities=True), ()),
+    "edges": (lambda g: g.sample_edges(40, probabilities=True), ()),
+    "neighbors": (lambda g: g.sample_neighbors(USERS, ["buys", "follows"], 4, edge_ids=True, probabilities=True), (USERS,)),
+    "neighbors of mixed types": (lambda g: g.sample_neighbors(MIXED, "buys", 3, ntype=TYPES, direction="in", weights=False), (MIXED, TYPES)),
+    "fanout": (lambda g: g.sample_fanout(USERS, ["follows", ["buys"]], [3, 2], replace=False), (USERS,)),
+    "walk": (lambda g: g.random_walk(USERS, ["follows"], 6, restart=0.25, edge_ids=True), (USERS,)),
+    "subgraph": (lambda g: g.sample_subgraph(USERS, [3, 2], ["follows", "buys"], ntype="user", weights=True), (USERS,)),
+    "disjoint subgraph, without edge ids": (lambda g: g.sample_subgraph(MIXED[:2], [2], "buys", disjoint=True, edge_ids=False), (MIXED[:2],)),
+    "nobody's neighbors": (lambda g: g.sample_neighbors([], "follows", 2), (np.zeros(0, np.int64),)),
+}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
+    with asterism.open(tmp_path_factory.mktemp("replay")) as client:
+        bodies.shop(client, "shop")
+        yield client.graph("shop")
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_token_gives_the_same_record_to_the_last_bit(shop: Graph, name: str) -> None:
+    call, nodes = CALLS[name]
+    first = call(shop)
+    for again in (shop.replay(first.token, *nodes), shop.replay(first.token, *(array.tolist() for array in nodes))):
+        assert type(again) is type(first)
+        assert cases.digest(again) == cases.digest(first)
+        assert (again.seed, again.version, again.token) == (first.seed, first.version, first.token)
+
+
+def test_a_token_is_of_its_version_and_goes_with_it(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with asterism.open(tmp_path_factory.mktemp("versions")) as client:
+        bodies.shop(client, "shop")
+        graph = client.graph("shop")
+        first = graph.sample_nodes(30, "item")
+        graph.upsert_nodes(np.arange(1000, 1100), "item", weights=np.full(100, 50.0))
+        assert graph.build().version == 2
+        assert cases.digest(graph.replay(first.token)) == cases.digest(first)
+        assert graph.replay(first.token).version == 1
+        client.drop_space("shop")
+        bodies.shop(client, "shop")
+        assert graph.sample_nodes(1).version == 1
+        with pytest.raises(asterism.NotFound, match="is not the one that the token is of"):
+            graph.replay(first.token)
+
+
+def test_a_cluster_gives_what_another_process_was_given() -> None:
+    with LocalCluster(3, graphds=2) as cluster:
+        with cluster.client() as client:
+            bodies.shop(client, "shop")
+            samples = {name: call(client.graph("shop")) for name, (call, _) in CALLS.items()}
+        with cluster.client() as client:
+            for name, sample in samples.items():
+                assert cases.digest(client.graph("shop").replay(sample.token, *CALLS[name][1])) == cases.digest(sample)
+
+
+def test_other_nodes_than_those_of_the_call_are_refused(shop: Graph) -> None:
+    token = CALLS["neighbors"][0](shop).token
+    with pytest.raises(asterism.InvalidRequest, match="0 nodes: the call that the token is of had 6"):
+        shop.replay(token)
+    with pytest.raises(asterism.InvalidRequest, match="5 nodes"):
+        shop.replay(token, USERS[:5])
+    for others in (USERS[::-1], USERS + (USERS == 1)):
+        with pytest.raises(asterism.InvalidRequest, match="had others"):
+            shop.replay(token, others)
+    with pytest.raises(asterism.InvalidRequest, match="had others"):
+        shop.replay(token, USERS, np.zeros(6, np.int64))
+    with pytest.raises(asterism.InvalidRequest, match="1 nodes: the call that the token is of had 0"):
+        shop.replay(CALLS["nodes"][0](shop).token, [1])
+
+
+def test_what_is_no_token_is_refused(shop: Graph) -> None:
+    token = CALLS["nodes"][0](shop).token
+    for broken in ("", "no token", "é", token[:-10], token[:-1], token[:7], "A" * 40, "AAAA", token[:30] + "!" + token[31:], "B" + token[1:]):
+        with pytest.raises(asterism.InvalidRequest, match="token"):
+            shop.replay(broken)
+    with pytest.raises(asterism.InvalidRequest, match="'write' can not be made again"):
+        shop.replay(packed(wire.Replay(method="write")))
+    with pytest.raises(asterism.InvalidRequest, match="no token at all"):
+        shop.replay(packed(wire.Replay(method="sample_nodes", request=b"\xff")))
+    with pytest.raises(asterism.InvalidRequest, match="space 'other'"):
+        shop.replay(packed(wire.Replay(method="sample_nodes", request=wire.SampleNodesRequest(space="other").SerializeToString())))
