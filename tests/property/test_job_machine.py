@@ -123,9 +123,9 @@ class JobMachine(RuleBasedStateMachine):
                 jobs[job_id].identity,
             )
         self.story.state = replace(self.story.state, jobs=jobs)
-        self.story.now_ms += int(seconds * 1000)
         self.set_back |= seconds < 0
         self.last = dict(jobs)
+        self.story.passes(seconds)
 
     @rule(data=st.data())
     @precondition(lambda self: bool(self.story.state.jobs))

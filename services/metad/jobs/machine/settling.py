@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from metad.jobs import model
 from metad.jobs.kinds import kind_of
+from metad.jobs.machine.attempts import backoff_ms
 from metad.jobs.machine.turn import Turn
 from metad.jobs.model import Job, State, Task
 from metad.jobs.pace import unmeasured
@@ -53,9 +54,9 @@ def _order(turn: Turn, job: Job) -> None:
 
 
 def _due(turn: Turn, task: Task) -> bool:
-    """Whether a task's back-off is over; one that is longer than any back-off was counted by a clock that was set back since."""
+    """Whether a task's back-off is over; where more than all of it is left, the clock was set back since."""
     left = task.retry_at_ms - turn.now_ms
-    return left <= 0 or left > 2 * turn.rules.backoff_limit_ms
+    return left <= 0 or left > backoff_ms(turn.rules, task)
 
 
 def _together(job: Job) -> Result:
