@@ -21,6 +21,7 @@ from metad.store.port import MetaStore
 logger = logging.getLogger(__name__)
 
 _FORGET_GRAPHD_MS = 3_600_000
+_CLEAR_MS = 1000
 
 
 class Upkeep:
@@ -58,6 +59,7 @@ class Upkeep:
         self._kept_jobs = kept_jobs
         self._kept: set[int] = set()
         """Ids of the jobs whose leftovers stayed when it was last looked at."""
+        self._cleared_ms = 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metad-upkeep", daemon=True)
 
@@ -123,7 +125,10 @@ class Upkeep:
         self._catalog.loads.forget(now_ms - self._keep_loads_ms)
 
     def _clear(self) -> None:
-        """Tell storageds once the leftovers of a job are to go."""
+        """Tell storageds once the leftovers of a job are to go. Nobody is in a hurry: all jobs are looked at for it."""
+        if self._clock() - self._cleared_ms < _CLEAR_MS:
+            return
+        self._cleared_ms = self._clock()
         kept = {job.job_id for job in self._kept_jobs()}
         if self._kept - kept:
             self._board.changed()

@@ -131,6 +131,7 @@ class Sweeper:
                 yield from self._doomed_of(held[space_id])
             elif space_id not in self._holdings.named and not self._busy(space_id):
                 yield from _aside(folder, readers_of=_children(self._folders.builds(space_id)))
+        yield from self._doomed_exports({job for space in held.values() for job in {*space.kept_jobs, *self._busy(space.space_id)}})
 
     def _doomed_of(self, space: WantedSpace) -> Iterator[Path]:
         busy = self._busy(space.space_id)
@@ -148,6 +149,15 @@ class Sweeper:
             scratch = self._folders.build(space.space_id, job_id) / "scratch"
             if scratch.is_dir():
                 yield from _aside(scratch, readers_of=[])
+
+    def _doomed_exports(self, unfinished: set[int]) -> Iterator[Path]:
+        """Exports that nobody goes on with. One that is sealed by its manifest is whoever's asked for it."""
+        for folder in _children(self._folders.exports):
+            job = folder.name.rpartition("-job")[2]
+            if folder.name.endswith(GONE):
+                yield folder
+            elif job.isdigit() and int(job) not in unfinished and not any(folder.glob("manifest-*.json")):
+                yield from _aside(folder, readers_of=[])
 
     # -- loads ----------------------------------------------------------------------------------------------------
 

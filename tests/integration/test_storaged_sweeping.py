@@ -76,6 +76,18 @@ def test_what_nothing_needs_goes_and_what_is_served_kept_or_under_way_stays(plac
     place.holdings.close()
 
 
+def test_an_export_that_nobody_goes_on_with_goes_and_a_finished_one_is_not_ours(place: Place) -> None:
+    place.busy = {9}
+    place.holdings.apply([SPACE])
+    for name in ("shop-v3-job7", "shop-v3-job8", "shop-v3-job9", "shop-v3-job10", "other-v1-job2", "notes"):
+        (place.folders.exports / name).mkdir(parents=True)
+        (place.folders.exports / name / "part-0.parquet.making").write_bytes(b"1")
+    (place.folders.exports / "other-v1-job2" / "manifest-s1.json").write_bytes(b"{}")
+    place.sweeper.sweep()
+    assert {path.name for path in place.folders.exports.iterdir()} == {"shop-v3-job8", "shop-v3-job9", "other-v1-job2", "notes"}
+    place.holdings.close()
+
+
 def test_nothing_goes_before_metad_was_heard(place: Place) -> None:
     before = place.there()
     place.sweeper.start()
