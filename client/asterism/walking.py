@@ -25,6 +25,8 @@ class Walker(Sampler):
         *,
         ntype: NodeTypes = None,
         weighted: bool = True,
+        p: float = 1.0,
+        q: float = 1.0,
         restart: float = 0.0,
         direction: str = "out",
         edge_ids: bool = False,
@@ -45,6 +47,10 @@ class Walker(Sampler):
             The type of the nodes, or of each. It may be left out where the first step's edge types start at the same one.
         weighted : bool
             By edge weight; otherwise uniformly over edges.
+        p, q : float
+            node2vec's: a step back to where the walk was is 1 / p times as likely as its weight alone makes it, a step to a node
+            that is not joined to where the walk was 1 / q times; in 0.001 .. 1000. Joined is: there is an edge to it along the
+            edge types of the step before. The first step, and the one after a restart, know no p and q.
         restart : float
             The probability that a step leads back to the start instead, in 0 .. 1; a walk at a dead end may return too.
         direction : {"out", "in"}
@@ -59,8 +65,8 @@ class Walker(Sampler):
 
         Notes
         -----
-        Without restart, step s is the draw that `sample_fanout` makes of one neighbor at hop s, so that both give the
-        same nodes for the same seed.
+        With p = q = 1 and without restart, step s is the draw that `sample_fanout` makes of one neighbor at hop s, so that both give the
+        same nodes for the same seed. p and q: Grover & Leskovec 2016, *node2vec*, KDD, section 3.2; drawn exactly, by acceptance.
 
         Examples
         --------
@@ -74,6 +80,9 @@ class Walker(Sampler):
             raise InvalidRequest("a walk needs a metapath or a length; say how many steps it has")
         if not 0.0 <= restart <= 1.0:
             raise InvalidRequest(f"restart {restart}: a probability is in 0 .. 1")
+        for name, value in (("p", p), ("q", q)):
+            if not 1e-3 <= value <= 1e3:
+                raise InvalidRequest(f"{name} {value}: expected 0.001 to 1000")
         taken = len(steps) if length is None else arguments.count("length", length)
         ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
@@ -89,6 +98,8 @@ class Walker(Sampler):
             uniform=not weighted,
             direction=way,
             restart=restart,
+            p=p,
+            q=q,
             want_edge_ids=edge_ids,
         )
         return self._sampled("random_walk", answers.walk_sample, head, arrays)

@@ -15,6 +15,8 @@ from graphd import read, sample, subgraph, walk
 from graphd.sample import Ids, Types
 from graphd.totals import NODE
 
+_LEAST_BIAS, _MOST_BIAS = 1e-3, 1e3
+
 
 def draw_of(element: int, schema: Schema, head: Any) -> sample.Global:
     """A global draw; no type named means all."""
@@ -56,6 +58,9 @@ def walking_of(schema: Schema, head: Any) -> walk.Walking:
         raise InvalidRequest("a walk has one step at least; say which edge types to follow")
     if not 0 <= head.restart <= 1:
         raise InvalidRequest(f"restart {head.restart}: a probability is in 0 .. 1")
+    for name, value in (("p", head.p or 1.0), ("q", head.q or 1.0)):
+        if not _LEAST_BIAS <= value <= _MOST_BIAS:
+            raise InvalidRequest(f"{name} {value}: expected {_LEAST_BIAS} to {_MOST_BIAS:g}")
     return walk.Walking(
         steps=tuple(edge_types_of(schema, step.edge_types) for step in head.steps),
         length=head.length,
@@ -63,6 +68,8 @@ def walking_of(schema: Schema, head: Any) -> walk.Walking:
         direction=direction_of(schema, head.direction),
         seed=head.seed,
         restart=head.restart,
+        p=head.p or 1.0,
+        q=head.q or 1.0,
         want_edge_ids=head.want_edge_ids,
     )
 

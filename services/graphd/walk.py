@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import InvalidRequest
@@ -26,12 +27,19 @@ class Walking:
     direction: pb.Direction
     seed: int
     restart: float
+    p: float
+    q: float
     want_edge_ids: bool
 
     @property
     def want_types(self) -> bool:
         """Whether the types of the edges do not follow from the steps."""
         return self.restart > 0 or any(len(step) > 1 for step in self.steps)
+
+    @property
+    def biased(self) -> bool:
+        """Whether a step depends on the one before."""
+        return (self.p, self.q) != (1.0, 1.0)
 
 
 def walk(sampling: Sampling, how: Walking, nodes: Ids, node_type: int, types: Types | None) -> Sections:
@@ -54,20 +62,38 @@ def walk(sampling: Sampling, how: Walking, nodes: Ids, node_type: int, types: Ty
     while going.size:
         plan = [(host, going if rows is None else going[rows]) for host, rows in split.owners(sampling.space, paths.current[going])]
         replies = sampling.ask("walk", [(host, paths.request(rows)) for host, rows in plan])
-        for (_, rows), reply in zip(plan, replies, strict=True):
-            paths.take(rows, reply)
+        hanging = [paths.take(rows, reply) for (_, rows), reply in zip(plan, replies, strict=True)]
+        if how.biased:
+            paths.judge([one for one in hanging if one is not None and one.rows.size])
         going = going[(paths.current[going] >= 0) & (paths.done[going] < how.length)]
     return paths.sections()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Hanging:
+    """Walks whose next step counts depending on an edge that another host holds."""
+
+    rows: Ids
+    ids: Ids
+    types: Types
+    eids: Ids | None
+    attempts: Ids
+
+    def those(self, mine: NDArray[Any]) -> _Hanging:
+        """Some of them."""
+        eids = None if self.eids is None else self.eids[mine]
+        return _Hanging(rows=self.rows[mine], ids=self.ids[mine], types=self.types[mine], eids=eids, attempts=self.attempts[mine])
 
 
 class _Paths:
     """The walks of a request under way."""
 
     def __init__(self, sampling: Sampling, how: Walking, nodes: Ids, node_type: int, types: Types | None) -> None:
-        self._how, self._starts, self._start_types = how, nodes, types
+        self._sampling, self._how, self._starts, self._start_types = sampling, how, nodes, types
         schema = sampling.space.schema
-        ends = [schema.node_type_id(edge.dst_type if how.direction == pb.OUT else edge.src_type) for edge in schema.edge_types]
-        self._ends = np.array([*ends, -1], np.int32)
+        ends = [(schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)) for edge in schema.edge_types]
+        near, far = (0, 1) if how.direction == pb.OUT else (1, 0)
+        self._near, self._far = np.array([*(end[near] for end in ends), -1], np.int32), np.array([*(end[far] for end in ends), -1], np.int32)
         self._head: Any = store.WalkRequest(
             at=sampling.at(),
             steps=[store.Step(edge_types=step) for step in how.steps],
@@ -77,6 +103,8 @@ class _Paths:
             direction=how.direction,
             seed=how.seed,
             restart=how.restart,
+            p=how.p,
+            q=how.q,
             want_edge_ids=how.want_edge_ids,
         )
         self.current = nodes.copy()
@@ -86,6 +114,7 @@ class _Paths:
             self._start_types = np.full(len(nodes), node_type, np.int32)
             self._head.node_type = -1
         self._kinds = None if self._start_types is None else self._start_types.copy()
+        self._attempts = np.zeros(len(nodes), np.int64)
         self._nodes = np.full((len(nodes), how.length + 1), -1, np.int64)
         self._nodes[:, 0] = nodes
         self._types = np.full((len(nodes), how.length), -1, np.int32)
@@ -100,10 +129,23 @@ class _Paths:
             sections["starts"] = self._starts[rows]
             if self._start_types is not None:
                 sections["start_types"] = self._start_types[rows]
+        if self._how.biased:
+            sections["before"], kinds = self._before(rows)
+            sections["attempts"] = self._attempts[rows]
+            if self._kinds is not None:
+                sections["before_types"] = kinds
         return Frame(self._head, sections)
 
-    def take(self, rows: Ids, reply: Frame) -> None:
-        """Take over the steps that a host has taken with these walks."""
+    def _before(self, rows: Ids) -> tuple[Ids, Types]:
+        """Where walks were a step ago, and its type; -1 at the start and after a restart."""
+        if not self._how.length:
+            return np.full(len(rows), -1, np.int64), np.full(len(rows), -1, np.int32)
+        last = np.maximum(self.done[rows] - 1, 0)
+        via = np.where(self.done[rows] > 0, self._types[rows, last], np.int32(-1))
+        return np.where(via >= 0, self._nodes[rows, last], -1), self._near[via]
+
+    def take(self, rows: Ids, reply: Frame) -> _Hanging | None:
+        """Take over the steps that a host has taken with these walks; gives those that hang."""
         indptr, ids, types = reply.array("indptr", "int64"), reply.array("ids", "int64"), reply.array("types", "int32")
         columns = split.spread(self.done[rows], indptr)
         lengths = np.diff(indptr)
@@ -112,14 +154,57 @@ class _Paths:
         if self._eids is not None:
             self._eids[walks, columns] = reply.array("eids", "int64")
         moved = lengths > 0
-        last, mine = indptr[1:][moved] - 1, rows[moved]
+        last = indptr[1:][moved] - 1
         self.done[rows] += lengths
-        self.current[mine] = ids[last]
+        self._arrive(rows[moved], ids[last], types[last])
+        if not self._how.biased:
+            return None
+        found = _Hanging(
+            rows=rows,
+            ids=reply.array("open_ids", "int64"),
+            types=reply.array("open_types", "int32"),
+            eids=None if self._eids is None else reply.array("open_eids", "int64"),
+            attempts=reply.array("attempts", "int64"),
+        )
+        return found.those(np.flatnonzero(reply.array("open", "uint8")))
+
+    def _arrive(self, rows: Ids, ids: Ids, types: Types) -> None:
+        """These walks are somewhere else now."""
+        self.current[rows] = ids
+        self._attempts[rows] = 0
         if self._kinds is not None:
-            kinds = self._ends[types[last]]
+            kinds = self._far[types]
             if self._how.restart and self._start_types is not None:
-                kinds = np.where((types[last] < 0) & (ids[last] >= 0), self._start_types[mine], kinds)
-            self._kinds[mine] = kinds
+                kinds = np.where((types < 0) & (ids >= 0), self._start_types[rows], kinds)
+            self._kinds[rows] = kinds
+
+    def judge(self, hanging: list[_Hanging]) -> None:
+        """Let the hosts of the nodes before say whether these are joined to the candidates, and take the steps that count."""
+        asked: list[tuple[int, Frame]] = []
+        waiting: list[_Hanging] = []
+        for some in hanging:
+            turns = (self.done[some.rows] - 1) % len(self._how.steps)
+            for turn in np.unique(turns):
+                mine = some.those(np.flatnonzero(turns == turn))
+                before, kinds = self._before(mine.rows)
+                head = store.JoinRequest(at=self._sampling.at(), edge_types=self._how.steps[turn], direction=self._how.direction)
+                for host, rows in split.owners(self._sampling.space, before):
+                    own = np.arange(len(mine.rows)) if rows is None else rows
+                    sections: Sections = {"ids": before[own], "targets": mine.ids[own]}
+                    if self._kinds is not None:
+                        sections |= {"types": kinds[own], "target_types": self._far[mine.types[own]]}
+                    asked.append((host, Frame(head, sections)))
+                    waiting.append(mine.those(own))
+        for some, reply in zip(waiting, self._sampling.ask("join", asked) if asked else (), strict=True):
+            counts = (reply.array("joined", "uint8") > 0) == (self._how.q > 1.0)
+            self._attempts[some.rows] = some.attempts + 1
+            taken = some.those(np.flatnonzero(counts))
+            at = self.done[taken.rows]
+            self._nodes[taken.rows, at + 1], self._types[taken.rows, at] = taken.ids, taken.types
+            if self._eids is not None and taken.eids is not None:
+                self._eids[taken.rows, at] = taken.eids
+            self.done[taken.rows] += 1
+            self._arrive(taken.rows, taken.ids, taken.types)
 
     def sections(self) -> Sections:
         """The answer."""

@@ -145,24 +145,53 @@ class StoreApi:
     def walk(self, request: Frame, call: Call) -> Frame:
         """Walks, as far as they stay here."""
         head: Any = request.head
-        walks = draw.walk(
-            self._version(head.at),
+        ids, kinds = request.array("ids", "int64"), request.optional("types", "int32")
+        if kinds is None and head.node_type >= 0:
+            kinds = np.full(len(ids), head.node_type, np.int32)
+        starts, start_kinds = request.optional("starts", "int64"), request.optional("start_types", "int32")
+        rules = draw.Rules(
             steps=[list(step.edge_types) for step in head.steps],
             length=head.length,
-            node_type=head.node_type,
-            ids=request.array("ids", "int64"),
-            types=request.optional("types", "int32"),
-            positions=request.array("positions", "int64"),
-            taken=request.array("taken", "int32"),
-            starts=request.optional("starts", "int64"),
-            start_types=request.optional("start_types", "int32"),
             uniform=head.uniform,
             direction=head.direction,
             seed=head.seed,
             restart=head.restart,
+            p=head.p or 1.0,
+            q=head.q or 1.0,
             want_edge_ids=head.want_edge_ids,
         )
-        return Frame(pb.WalkReply(), _present(indptr=walks.indptr, ids=walks.ids, types=walks.types, eids=walks.eids))
+        places = draw.Places(
+            ids=ids,
+            kinds=kinds,
+            positions=request.array("positions", "int64"),
+            taken=request.array("taken", "int32"),
+            starts=starts,
+            start_kinds=kinds if start_kinds is None and head.node_type >= 0 else start_kinds,
+            before=request.optional("before", "int64"),
+            before_kinds=request.optional("before_types", "int32"),
+            attempts=request.optional("attempts", "int64"),
+        )
+        walks = draw.walk(self._version(head.at), rules, places)
+        sections = _present(indptr=walks.indptr, ids=walks.ids, types=walks.types, eids=walks.eids)
+        if walks.open is not None:
+            hanging = walks.open
+            sections |= {"open": hanging.open.astype(np.uint8), "open_ids": hanging.ids, "open_types": hanging.types}
+            sections |= {"attempts": hanging.attempts, **_present(open_eids=hanging.eids)}
+        return Frame(pb.WalkReply(), sections)
+
+    def join(self, request: Frame, call: Call) -> Frame:
+        """Which nodes that live here have an edge to their targets."""
+        head: Any = request.head
+        joined = draw.are_joined(
+            self._version(head.at),
+            edge_types=list(head.edge_types),
+            ids=request.array("ids", "int64"),
+            kinds=request.optional("types", "int32"),
+            targets=request.array("targets", "int64"),
+            target_kinds=request.optional("target_types", "int32"),
+            direction=head.direction,
+        )
+        return Frame(pb.JoinReply(), {"joined": joined.astype(np.uint8)})
 
     # -- reads ----------------------------------------------------------------------------------------------------
 

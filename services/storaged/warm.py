@@ -71,26 +71,27 @@ def warm() -> None:
                     want_edge_ids=True,
                     want_probabilities=True,
                 )
-        draw.walk(
-            version,
-            steps=[[0]],
-            length=2,
-            node_type=0,
-            ids=ids,
-            positions=positions,
-            taken=np.zeros(4, np.int32),
-            starts=ids,
-            uniform=uniform,
-            direction=_OUT,
-            seed=1,
-            restart=0.5,
-            want_edge_ids=True,
-        )
+        for bias in (1.0, 0.5):
+            draw.walk(
+                version,
+                draw.Rules(steps=[[0]], length=3, uniform=uniform, direction=_OUT, seed=1, restart=0.5, p=bias, q=bias, want_edge_ids=True),
+                draw.Places(
+                    ids=ids,
+                    kinds=np.zeros(4, np.int32),
+                    positions=positions,
+                    taken=np.zeros(4, np.int32),
+                    starts=ids,
+                    before=ids[::-1].copy(),
+                    before_kinds=np.zeros(4, np.int32),
+                ),
+            )
     draw.rest_of_nodes(version, types=[0, 1], parts=[0], taken_ids=taken, taken_types=types)
     for direction in (_OUT, _IN):
         near = {"edge_types": [0, 1], "node_type": 0, "ids": ids, "direction": direction}
         draw.read_neighbors(version, want_weights=True, want_edge_ids=True, **near)  # type: ignore[arg-type]
         draw.top_neighbors(version, count=2, want_edge_ids=True, **near)  # type: ignore[arg-type]
+        kinds = np.zeros(4, np.int32)
+        draw.are_joined(version, edge_types=[0, 1], ids=ids, kinds=kinds, targets=ids, target_kinds=kinds, direction=direction)
         draw.degrees(version, **near)  # type: ignore[arg-type]
     for type_id in (0, 1):
         draw.node_features(version, type_id, ["weight"], ids)

@@ -86,6 +86,66 @@ def test_a_restart_leads_back_with_its_probability_and_from_a_dead_end_too(ring:
     assert always.nodes.tolist() == [[0] * 6, [1] * 6, [3] * 6]
 
 
+def node2vec(edges: dict[int, dict[int, float]], path: tuple[int, ...], p: float, q: float) -> float:
+    """The probability of a path, by node2vec's definition."""
+    share = 1.0
+    for at in range(len(path) - 1):
+        here, to = path[at], path[at + 1]
+        bias = {x: w for x, w in edges[here].items() if w > 0}
+        if at:
+            came = path[at - 1]
+            bias = {x: w * (1 / p if x == came else 1.0 if x in edges[came] else 1 / q) for x, w in bias.items()}
+        share *= bias[to] / sum(bias.values())
+    return share
+
+
+@pytest.fixture(scope="module")
+def knit(client: asterism.Client) -> tuple[Graph, dict[int, dict[int, float]]]:
+    """Six nodes, joined both ways by unequal weights."""
+    client.create_space("knit", {"parts": 4, "placement": "mix64", "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
+    graph = client.graph("knit")
+    graph.upsert_nodes(np.arange(6), "n")
+    pairs = [(0, 1, 1.0), (0, 2, 3.0), (1, 2, 2.0), (1, 3, 1.0), (2, 3, 1.0), (2, 4, 4.0), (3, 5, 2.0), (4, 5, 1.0)]
+    edges: dict[int, dict[int, float]] = {i: {} for i in range(6)}
+    for a, b, weight in pairs:
+        edges[a][b], edges[b][a] = weight, weight + (a == 2)
+    graph.upsert_edges(*np.array([(a, b) for a in edges for b in edges[a]]).T, "to", weights=[w for a in edges for w in edges[a].values()])
+    graph.build()
+    return graph, edges
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.25, 4.0), (4.0, 0.25), (1.0, 0.1), (10.0, 1.0), (0.5, 2.0)])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_walks_with_p_and_q_have_node2vecs_law(knit: tuple[Graph, dict[int, dict[int, float]]], p: float, q: float, weighted: bool) -> None:
+    graph, edges = knit
+    if not weighted:
+        edges = {a: dict.fromkeys(near, 1.0) for a, near in edges.items()}
+    n = 40_000
+    walks = graph.random_walk(np.full(n, 2), ["to"], 3, p=p, q=q, weighted=weighted, seed=21)
+    paths, counts = np.unique(walks.nodes, axis=0, return_counts=True)
+    found = dict(zip(map(tuple, paths.tolist()), counts.tolist(), strict=True))
+    every = [(2, a, b, c) for a in edges[2] for b in edges[a] for c in edges[b]]
+    shares = np.array([node2vec(edges, path, p, q) for path in every])
+    assert abs(shares.sum() - 1) < 1e-12
+    assert set(found) <= set(every)
+    rare = shares * n < 5
+    observed = np.array([found.get(path, 0) for path in every])
+    observed, expected = np.append(observed[~rare], observed[rare].sum()), np.append(shares[~rare], shares[rare].sum()) * n
+    if expected[-1] < 5:
+        observed, expected = np.append(observed[:-2], observed[-2:].sum()), np.append(expected[:-2], expected[-2:].sum())
+    assert stats.chisquare(observed, expected).pvalue > ALPHA
+
+
+def test_a_start_and_a_restart_know_no_p_and_q_and_a_dead_end_stays_one(ring: Graph) -> None:
+    n = 20_000
+    first = ring.random_walk(np.zeros(n, np.int64), ["to"], 1, p=100.0, q=0.01, seed=5).nodes[:, 1]
+    assert stats.binomtest(int((first == 2).sum()), n, 0.75).pvalue > ALPHA
+    walks = ring.random_walk(np.full(n, 2), ["to"], 3, p=1000.0, q=1.0, restart=0.3, seed=6)
+    fresh = (walks.types[:, 1] == -1) & (walks.types[:, 2] >= 0)
+    assert stats.binomtest(int((walks.nodes[fresh, 3] == 0).sum()), int(fresh.sum()), 0.5).pvalue > ALPHA
+    assert ring.random_walk([3], ["to"], 3, p=0.5, q=2.0, seed=1).nodes.tolist() == [[3, -1, -1, -1]]
+
+
 def test_a_walk_ends_where_there_is_no_edge_and_where_there_is_no_node(ring: Graph) -> None:
     assert ring.random_walk([3, -1, 99, 4], ["to"], 3, seed=1).nodes.tolist() == [[3, -1, -1, -1], [-1] * 4, [99, -1, -1, -1], [4, -1, -1, -1]]
     assert ring.random_walk([4], ["to"], 2, weighted=False, seed=1).nodes.tolist() == [[4, 4, 4]]
@@ -109,6 +169,8 @@ def test_what_can_not_be_walked_is_refused_with_its_value(graph: Graph) -> None:
         (lambda: graph.random_walk([1], "cites", 3), asterism.InvalidRequest, "'cites'"),
         (lambda: graph.random_walk([1], ["cites"], -3), asterism.InvalidRequest, "length -3"),
         (lambda: graph.random_walk([1], ["cites"], 3, restart=1.5), asterism.InvalidRequest, "restart 1.5"),
+        (lambda: graph.random_walk([1], ["cites"], 3, p=0.0), asterism.InvalidRequest, "p 0.0"),
+        (lambda: graph.random_walk([1], ["cites"], 3, q=1e4), asterism.InvalidRequest, "q 10000.0"),
         (lambda: graph.random_walk([1], ["eats"], 3), asterism.NotFound, "'eats'"),
         (lambda: graph.random_walk([1], [None], 3), asterism.InvalidRequest, "say ntype"),
         (lambda: graph.random_walk(np.zeros(10**5, np.int64), ["cites"], 1000), asterism.InvalidRequest, "ask for"),

@@ -104,6 +104,8 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "walks": lambda: graph.random_walk(people, ["writes", "cites", "by"], 7, seed=SEED),
         "walks by any edge": lambda: graph.random_walk(mixed, length=6, ntype=types, edge_ids=True, seed=SEED),
         "uniform walks against the edges": lambda: graph.random_walk(papers, ["cites"], 5, weighted=False, direction="in", seed=SEED),
+        "walks with p and q": lambda: graph.random_walk(papers, ["cites"], 6, p=0.25, q=4.0, edge_ids=True, seed=SEED),
+        "walks with p and q over types": lambda: graph.random_walk(mixed, length=6, ntype=types, p=4.0, q=0.5, restart=0.1, seed=SEED),
         "walks that go back": lambda: graph.random_walk(papers, [["cites", "by"], None], 6, restart=0.3, edge_ids=True, seed=SEED),
         "subgraph": lambda: graph.sample_subgraph(papers, [4, 3], ["cites", "by", "writes"], ntype="paper", weights=True, seed=SEED),
         "disjoint subgraph against the edges": lambda: graph.sample_subgraph(

@@ -253,7 +253,7 @@ class SampleSubgraphReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class RandomWalkRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "steps", "length", "node_type", "uniform", "direction", "restart", "want_edge_ids")
+    __slots__ = ("space", "version", "seed", "steps", "length", "node_type", "uniform", "direction", "restart", "want_edge_ids", "p", "q")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -264,6 +264,8 @@ class RandomWalkRequest(_message.Message):
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
     RESTART_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    P_FIELD_NUMBER: _ClassVar[int]
+    Q_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -274,7 +276,9 @@ class RandomWalkRequest(_message.Message):
     direction: _common_pb2.Direction
     restart: float
     want_edge_ids: bool
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[_storaged_pb2.Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ...) -> None: ...
+    p: float
+    q: float
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[_storaged_pb2.Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ...) -> None: ...
 
 class RandomWalkReply(_message.Message):
     __slots__ = ("version", "digest")

@@ -214,7 +214,7 @@ class Step(_message.Message):
     def __init__(self, edge_types: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class WalkRequest(_message.Message):
-    __slots__ = ("at", "steps", "length", "node_type", "uniform", "direction", "seed", "restart", "want_edge_ids")
+    __slots__ = ("at", "steps", "length", "node_type", "uniform", "direction", "seed", "restart", "want_edge_ids", "p", "q")
     AT_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     LENGTH_FIELD_NUMBER: _ClassVar[int]
@@ -224,6 +224,8 @@ class WalkRequest(_message.Message):
     SEED_FIELD_NUMBER: _ClassVar[int]
     RESTART_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    P_FIELD_NUMBER: _ClassVar[int]
+    Q_FIELD_NUMBER: _ClassVar[int]
     at: At
     steps: _containers.RepeatedCompositeFieldContainer[Step]
     length: int
@@ -233,9 +235,25 @@ class WalkRequest(_message.Message):
     seed: int
     restart: float
     want_edge_ids: bool
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ...) -> None: ...
+    p: float
+    q: float
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ...) -> None: ...
 
 class WalkReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class JoinRequest(_message.Message):
+    __slots__ = ("at", "edge_types", "direction")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    edge_types: _containers.RepeatedScalarFieldContainer[int]
+    direction: _common_pb2.Direction
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ...) -> None: ...
+
+class JoinReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

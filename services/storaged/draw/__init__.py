@@ -11,9 +11,10 @@ from storaged.draw.neighbor import NeighborDraws, neighbors
 from storaged.draw.node import NodeDraws, NodeRace, nodes, race_nodes, rest_of_nodes
 from storaged.draw.ragged import Ragged, read_neighbors
 from storaged.draw.scans import read_edges, read_nodes
+from storaged.draw.second import are_joined
 from storaged.draw.top import degrees, top_neighbors
 from storaged.draw.version import EDGE, NODE, Share, Version
-from storaged.draw.walk import Walks, walk
+from storaged.draw.walk import Places, Rules, Walks, walk
 
 __all__ = [
     "EDGE",
@@ -23,10 +24,13 @@ __all__ = [
     "NeighborDraws",
     "NodeDraws",
     "NodeRace",
+    "Places",
     "Ragged",
+    "Rules",
     "Share",
     "Version",
     "Walks",
+    "are_joined",
     "degrees",
     "edge_features",
     "edges",
