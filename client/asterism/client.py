@@ -19,6 +19,9 @@ from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from asterism.backup import BackupInfo
     from asterism.verification import Report
 
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.02, 0.5
@@ -154,6 +157,33 @@ class Client:
             timeout_s=timeout_s,
             on_progress=on_progress,
         )
+
+    def backup(
+        self,
+        space: str,
+        address: str | Path,
+        *,
+        version: int | None = None,
+        timeout_s: float = 24 * 3600.0,
+        on_progress: Callable[[Job], None] | None = None,
+    ) -> BackupInfo:
+        """Keep a version of a space at an address, written by the storageds; as `asterism.backup.backup`. Needs fsspec."""
+        from asterism.backup import backup
+
+        return backup(self, space, address, version=version, timeout_s=timeout_s, on_progress=on_progress)
+
+    def restore(
+        self,
+        address: str | Path,
+        name: str | None = None,
+        *,
+        timeout_s: float = 24 * 3600.0,
+        on_progress: Callable[[Job], None] | None = None,
+    ) -> SpaceInfo:
+        """Make a space of a backup, with the same version, digest and draws; as `asterism.backup.restore`. Needs fsspec."""
+        from asterism.backup import restore
+
+        return restore(self, address, name, timeout_s=timeout_s, on_progress=on_progress)
 
     # -- loads ----------------------------------------------------------------------------------------------------
 

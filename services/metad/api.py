@@ -12,7 +12,7 @@ from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from daemonkit.calls import Call
-from metad import wire, wire_jobs
+from metad import wire, wire_backups, wire_jobs
 from metad.attendance import Attendance
 from metad.board import Board
 from metad.cluster import Cluster
@@ -48,6 +48,14 @@ class CatalogApi:
         """The end of a space."""
         self._service.drop_space(request.space, if_exists=request.if_exists)
         return pb.Empty()
+
+    def export_space(self, request: mpb.ExportSpaceRequest, call: Call) -> mpb.SpaceRecord:
+        """What a backup keeps of the catalog."""
+        return wire_backups.record_to(self._service.export_space(request.space, request.version))
+
+    def import_space(self, request: mpb.ImportSpaceRequest, call: Call) -> pb.Space:
+        """A space that waits for its data."""
+        return wire.space_to(self._service.import_space(request.name, wire_backups.record_of(request.record)))
 
     def begin_load(self, request: mpb.BeginLoadRequest, call: Call) -> mpb.Load:
         """A new load, or the one to resume."""

@@ -14,6 +14,7 @@ from metad.catalog.spaces import held_parts
 from metad.cluster import Cluster, Role
 from metad.ids import HostId
 from metad.jobs.driver import Driver
+from metad.jobs.kinds import kind_of
 from metad.jobs.model import Job
 
 
@@ -71,6 +72,7 @@ class Polls:
                 commits=[commit for commit, _ in loads],
                 options=dict(job.options),
                 version=job.target_version,
+                manifest=self._manifest(job),
             )
 
     def _for_graphd(self, reply: mpb.PollReply) -> None:
@@ -83,6 +85,11 @@ class Polls:
     def _add_route(self, reply: mpb.PollReply, space: Space) -> None:
         route = reply.spaces.add(space=wire.space_to(space))
         route.versions.extend(self._message(manifest) for manifest in self._catalog.versions.served(space.space_id))
+
+    def _manifest(self, job: Job) -> pb.Manifest | None:
+        """What a restore is to bring back; of other jobs none."""
+        awaited = self._catalog.restores.awaited(job.space_id) if kind_of(job.kind).restores else None
+        return wire.manifest_to(awaited) if awaited is not None else None
 
     def _message(self, manifest: Manifest) -> pb.Manifest:
         key = (manifest.space_id, manifest.version)

@@ -13,6 +13,7 @@ from asterism_proto.schema import Schema
 from metad.board import Board
 from metad.catalog.catalog import Catalog
 from metad.catalog.model import Chunk, Load, LoadState, Manifest, NewChunk, Pin, Space
+from metad.catalog.restores import Record
 from metad.catalog.spaces import held_parts
 from metad.clock import Clock
 from metad.cluster import Cluster, Host, Role
@@ -70,6 +71,19 @@ class Service:
             spaces = [self._catalog.spaces.named(name)] if name else self._catalog.spaces.all()
             return [(space, self._catalog.versions.get(space, 0) if space.version else None) for space in spaces]
 
+    def export_space(self, name: str, version: int) -> Record:
+        """All that the catalog knows of a space up to a version; 0 is the current one."""
+        with self._board.lock:
+            return self._catalog.record(self._catalog.spaces.named(name), version)
+
+    def import_space(self, name: str, record: Record) -> Space:
+        """A space made of a record, which waits for its data."""
+        with self._board.lock:
+            storageds = [host.uuid for host in self._cluster.online(Role.STORAGED)]
+            space = self._catalog.restores.begin(name or record.space.name, record, storageds=storageds, now_ms=self._clock())
+            self._board.changed()
+            return space
+
     def drop_space(self, name: str, *, if_exists: bool) -> None:
         """End a space, its loads, its versions and its jobs."""
         with self._board.lock:
@@ -86,8 +100,9 @@ class Service:
     def begin_load(self, space: str, *, source: str, resume_key: str, chunks: Sequence[NewChunk] = ()) -> tuple[Load, list[Chunk]]:
         """A new load, or the one with this resume key that is open or came from an equal source, with its chunks and these."""
         with self._board.lock:
-            loads = self._catalog.loads
-            load, held = loads.begin(self._catalog.spaces.named(space), source=source, resume_key=resume_key, now_ms=self._clock())
+            loads, owner = self._catalog.loads, self._catalog.spaces.named(space)
+            self._catalog.restores.check_none(owner)
+            load, held = loads.begin(owner, source=source, resume_key=resume_key, now_ms=self._clock())
             if chunks:
                 loads.register(load.load_id, chunks, (), now_ms=self._clock())
                 held = loads.chunks(load)

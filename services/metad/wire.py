@@ -186,6 +186,8 @@ def manifest_to(manifest: Manifest, *, totals: bool = True) -> pb.Manifest:
         totals=[total_to(total) for total in manifest.totals] if totals else (),
         images=[image_to(image) for image in manifest.images],
         digest=manifest.digest,
+        origin_space_id=manifest.origin_space_id,
+        origin_job_id=manifest.origin_job_id,
     )
 
 
@@ -200,12 +202,22 @@ def manifest_of(message: pb.Manifest) -> Manifest:
         totals=tuple(total_of(total) for total in message.totals),
         images=tuple(image_of(image) for image in message.images),
         digest=message.digest,
+        origin_space_id=message.origin_space_id,
+        origin_job_id=message.origin_job_id,
     )
 
 
+def original(manifest: Manifest) -> Manifest:
+    """A manifest as it was where its version was built."""
+    if not manifest.origin_space_id:
+        return manifest
+    space_id, job_id = SpaceId(manifest.origin_space_id), JobId(manifest.origin_job_id)
+    return replace(manifest, space_id=space_id, job_id=job_id, origin_space_id=0, origin_job_id=0)
+
+
 def sealed(manifest: Manifest) -> Manifest:
-    """The manifest with its digest: sha256 of its deterministic serialisation without one."""
-    bare = manifest_to(replace(manifest, digest=""))
+    """The manifest with its digest: sha256 of the deterministic serialisation of the original without one."""
+    bare = manifest_to(replace(original(manifest), digest=""))
     return replace(manifest, digest=hashlib.sha256(bare.SerializeToString(deterministic=True)).hexdigest())
 
 

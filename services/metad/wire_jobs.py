@@ -9,6 +9,7 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad.ids import TaskId
+from metad.jobs.kinds import shown
 from metad.jobs.model import Job, Report, State, Task
 from metad.jobs.pace import left_s, pace
 from metad.totals import ExportedFile, Made, PartUnits, Result, TypeAudit
@@ -31,7 +32,7 @@ def job_to(job: Job, *, files: bool = True) -> pb.Job:
         finished_ms=job.finished_ms,
         cause=job.cause,
         tasks=[_task_to(job, task, files=files) for task in job.tasks],
-        options=dict(job.options),
+        options=shown(job.options),
         target_version=job.target_version,
         rows_done=far.rows_done,
         rows_total=far.rows_total,

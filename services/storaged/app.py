@@ -266,6 +266,7 @@ def _allow_files() -> None:
 
 
 def _order(order: meta.TaskOrder, space: WantedSpace, route: meta.SpaceRoute) -> work.Order:
+    read = order.manifest if order.HasField("manifest") else next((m for m in route.versions if m.version == order.version), None)
     return work.Order(
         task_id=order.task_id,
         job_id=order.job_id,
@@ -281,7 +282,7 @@ def _order(order: meta.TaskOrder, space: WantedSpace, route: meta.SpaceRoute) ->
         beside=tuple(want.job_id for want in space.versions),
         options=dict(order.options),
         version=order.version,
-        sealed=next((_sealed(manifest) for manifest in route.versions if manifest.version == order.version), None),
+        sealed=_sealed(read) if read is not None else None,
     )
 
 

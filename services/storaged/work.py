@@ -17,13 +17,15 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
+from asterism_proto.backups import redacted
+from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound
 from asterism_proto.schema import Schema
 from storaged import children
+from storaged.archive.transfer import KINDS, Transfer
 from storaged.build.task import Total
 from storaged.folders import Folders
 from storaged.store.graph import GraphStore
@@ -69,7 +71,7 @@ class Order:
     version: int = 0
     """The one to read; 0 where none is."""
     sealed: Sealed | None = None
-    """What was published as that version; None where it is not served any more."""
+    """What was published as that version, or for a restore is to be; None where it is not served any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +132,8 @@ class _Build:
                     self._tell(STOPPED)
                 elif self.order.kind == "compact":
                     self._compact()
+                elif self.order.kind in KINDS:
+                    self._transfer()
                 else:
                     self._tell(RUNNING, phase="checkpoint" if self.order.kind == "build" else "begin")
                     with tempfile.TemporaryFile("w+", errors="replace") as stderr:
@@ -138,7 +142,7 @@ class _Build:
             self._tell(STOPPED if self._cancelled else FAILED, cause=error.message, permanent=isinstance(error, InvalidRequest | NotFound))
         except Exception as error:  # whatever it was, metad has to hear of it
             logger.exception("build_crashed", extra={"job": self.order.job_id})
-            self._tell(FAILED, cause=repr(error))
+            self._tell(FAILED, cause=redacted(repr(error)))
         finally:
             self.done.set()
             self._work.changed()
@@ -159,6 +163,39 @@ class _Build:
         made = {"bytes_before": before, "bytes_after": store.size()}
         self._tell(FINISHED, phase="finished", result={"made": made})
         logger.info("space_compacted", extra={"space": self.order.space, "job": self.order.job_id, **made})
+
+    def _transfer(self) -> None:
+        """Carry out a backup or a restore in this process: the blocks are its own."""
+        order, folders, sealed = self.order, self._work.folders, self.order.sealed
+        if sealed is None:
+            raise NotFound(f"version {order.version} of space {order.space} is not served any more")
+        transfer = Transfer(
+            kind=order.kind,
+            parts=order.parts,
+            options=order.options,
+            version=order.version,
+            cut=sealed.cut,
+            digests=sealed.images,
+            commits={load: commit for load, commit in zip(order.loads, order.commits, strict=True) if commit <= sealed.cut},
+            store=self._work.store(order.space_id),
+            images=folders.build(order.space_id, sealed.job_id if order.kind == "backup" else order.job_id) / "parts",
+            tell=self._step,
+        )
+        try:
+            result = transfer.run()
+        except Corrupt as error:
+            self._tell(STOPPED if self._cancelled else FAILED, cause=error.message, permanent=True)
+            return
+        if order.kind == "restore":
+            result["totals"] = [asdict(total) for total in sealed.totals if total.part in order.parts]
+        done = self.progress
+        self._tell(FINISHED, phase="finished", rows_done=done.rows_total, rows_total=done.rows_total, result=result)
+
+    def _step(self, phase: str, done: int, total: int) -> None:
+        """Tell how far a transfer is; it ends here where it was withdrawn."""
+        if self._cancelled:
+            raise AsterismError("stopped")
+        self._tell(RUNNING, phase=phase, rows_done=done, rows_total=total)
 
     def _task(self) -> tuple[str, Path]:
         """The module of the child, and the file that says what it is to do."""

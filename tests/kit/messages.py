@@ -81,10 +81,11 @@ def messages(kind: type[Message], known: Known, depth: int = 3) -> st.SearchStra
             optional[field.name] = st.dictionaries(_scalar(entry["key"], depth, known), _scalar(entry["value"], depth, known), max_size=3)
             continue
         value = _scalar(field, depth, known)
-        if field.name in known:
+        right_is_known = field.name in known and field.cpp_type != Field.CPPTYPE_MESSAGE
+        if right_is_known:
             right = st.sampled_from(known[field.name])
             value = st.one_of(right, right, right, value)
-        (required if field.name in known else optional)[field.name] = st.lists(value, max_size=3) if field.is_repeated else value
+        (required if right_is_known else optional)[field.name] = st.lists(value, max_size=3) if field.is_repeated else value
     return st.fixed_dictionaries(required, optional=optional).map(lambda values: kind(**values))
 
 

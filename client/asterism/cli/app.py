@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from asterism.cli import exporting, jobs, loading, sampling, serving, spaces, status, verifying
+from asterism.cli import backups, exporting, jobs, loading, sampling, serving, spaces, status, verifying
 from asterism.cli.arguments import hoist
 from asterism.cli.exits import ExitCode, code_of
 from asterism.cli.output import Output
@@ -29,6 +29,8 @@ app.add_typer(jobs.app, name="job")
 app.add_typer(sampling.app, name="sample")
 app.add_typer(exporting.app, name="export")
 app.command("verify", epilog=verifying.EXAMPLES)(verifying.verify)
+app.command("backup", epilog=backups.BACKUP_EXAMPLES)(backups.backup)
+app.command("restore", epilog=backups.RESTORE_EXAMPLES)(backups.restore)
 app.command("status", epilog=status.EXAMPLES)(status.status)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,14 +29,21 @@ DEFAULT_WAIT_S = 24 * 3600.0
 COLUMNS = ("job", "space", "kind", "state", "rows", "version", "submitted (UTC)", "seconds")
 
 
-def wait_for(output: Output, client: Client, job_id: int, within_s: float) -> Job:
-    """The job once it has ended, its progress shown meanwhile."""
+@contextmanager
+def watching(output: Output) -> Iterator[Callable[[Job], None]]:
+    """Who shows a job's progress while the block runs."""
     with output.progress() as tell:
 
         def show(job: Job) -> None:
             phases = sorted({task.phase for task in job.tasks if task.phase and task.state == "RUNNING"})
             tell(f"{job.kind} {job.space}", job.rows_done, job.rows_total or None, phase=" ".join(phases), rate=job.rows_per_s, left_s=job.eta_s)
 
+        yield show
+
+
+def wait_for(output: Output, client: Client, job_id: int, within_s: float) -> Job:
+    """The job once it has ended, its progress shown meanwhile."""
+    with watching(output) as show:
         return client.wait(job_id, timeout_s=within_s, on_progress=show)
 
 

@@ -346,7 +346,8 @@ def verify(
     drawer = Drawer(client, space, arguments.seed(seed), timeout_s)
     manifest = drawer.manifest(arguments.version(version))
     run = _Run(drawer=drawer, manifest=manifest, draws=draws, buckets=buckets, told=on_progress or (lambda *_: None))
-    run.everything()
+    with client.graph(space).pin(manifest.version, owner="verify"):
+        run.everything()
     return Report(
         space=space,
         version=manifest.version,

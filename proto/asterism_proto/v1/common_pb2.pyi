@@ -255,7 +255,7 @@ class PartImage(_message.Message):
     def __init__(self, part: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class Manifest(_message.Message):
-    __slots__ = ("space_id", "version", "cut", "job_id", "created_ms", "totals", "images", "digest")
+    __slots__ = ("space_id", "version", "cut", "job_id", "created_ms", "totals", "images", "digest", "origin_space_id", "origin_job_id")
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CUT_FIELD_NUMBER: _ClassVar[int]
@@ -264,6 +264,8 @@ class Manifest(_message.Message):
     TOTALS_FIELD_NUMBER: _ClassVar[int]
     IMAGES_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_JOB_ID_FIELD_NUMBER: _ClassVar[int]
     space_id: int
     version: int
     cut: int
@@ -272,7 +274,9 @@ class Manifest(_message.Message):
     totals: _containers.RepeatedCompositeFieldContainer[Total]
     images: _containers.RepeatedCompositeFieldContainer[PartImage]
     digest: str
-    def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ..., cut: _Optional[int] = ..., job_id: _Optional[int] = ..., created_ms: _Optional[int] = ..., totals: _Optional[_Iterable[_Union[Total, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PartImage, _Mapping]]] = ..., digest: _Optional[str] = ...) -> None: ...
+    origin_space_id: int
+    origin_job_id: int
+    def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ..., cut: _Optional[int] = ..., job_id: _Optional[int] = ..., created_ms: _Optional[int] = ..., totals: _Optional[_Iterable[_Union[Total, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PartImage, _Mapping]]] = ..., digest: _Optional[str] = ..., origin_space_id: _Optional[int] = ..., origin_job_id: _Optional[int] = ...) -> None: ...
 
 class TypeAudit(_message.Message):
     __slots__ = ("element", "type_id", "count", "positive", "weight", "table_tv", "table_rel", "alias_rows", "row_tv", "row_rel", "underflow")

@@ -193,6 +193,36 @@ class SubmitJobRequest(_message.Message):
     version: int
     def __init__(self, space: _Optional[str] = ..., kind: _Optional[str] = ..., options: _Optional[_Mapping[str, str]] = ..., version: _Optional[int] = ...) -> None: ...
 
+class ExportSpaceRequest(_message.Message):
+    __slots__ = ("space", "version")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
+
+class SpaceRecord(_message.Message):
+    __slots__ = ("space", "manifest", "loads", "last_commit", "next_edge_ids")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    MANIFEST_FIELD_NUMBER: _ClassVar[int]
+    LOADS_FIELD_NUMBER: _ClassVar[int]
+    LAST_COMMIT_FIELD_NUMBER: _ClassVar[int]
+    NEXT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    space: _common_pb2.Space
+    manifest: _common_pb2.Manifest
+    loads: _containers.RepeatedCompositeFieldContainer[Load]
+    last_commit: int
+    next_edge_ids: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, space: _Optional[_Union[_common_pb2.Space, _Mapping]] = ..., manifest: _Optional[_Union[_common_pb2.Manifest, _Mapping]] = ..., loads: _Optional[_Iterable[_Union[Load, _Mapping]]] = ..., last_commit: _Optional[int] = ..., next_edge_ids: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ImportSpaceRequest(_message.Message):
+    __slots__ = ("name", "record")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RECORD_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    record: SpaceRecord
+    def __init__(self, name: _Optional[str] = ..., record: _Optional[_Union[SpaceRecord, _Mapping]] = ...) -> None: ...
+
 class JobRequest(_message.Message):
     __slots__ = ("job_id",)
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
@@ -394,7 +424,7 @@ class PollRequest(_message.Message):
     def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., known_revision: _Optional[int] = ..., wait_s: _Optional[float] = ..., cluster: _Optional[str] = ...) -> None: ...
 
 class TaskOrder(_message.Message):
-    __slots__ = ("task_id", "job_id", "attempt", "kind", "space_id", "parts", "cut", "loads", "commits", "options", "version")
+    __slots__ = ("task_id", "job_id", "attempt", "kind", "space_id", "parts", "cut", "loads", "commits", "options", "version", "manifest")
     class OptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -413,6 +443,7 @@ class TaskOrder(_message.Message):
     COMMITS_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    MANIFEST_FIELD_NUMBER: _ClassVar[int]
     task_id: int
     job_id: int
     attempt: int
@@ -424,7 +455,8 @@ class TaskOrder(_message.Message):
     commits: _containers.RepeatedScalarFieldContainer[int]
     options: _containers.ScalarMap[str, str]
     version: int
-    def __init__(self, task_id: _Optional[int] = ..., job_id: _Optional[int] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., space_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., cut: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ..., commits: _Optional[_Iterable[int]] = ..., options: _Optional[_Mapping[str, str]] = ..., version: _Optional[int] = ...) -> None: ...
+    manifest: _common_pb2.Manifest
+    def __init__(self, task_id: _Optional[int] = ..., job_id: _Optional[int] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., space_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., cut: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ..., commits: _Optional[_Iterable[int]] = ..., options: _Optional[_Mapping[str, str]] = ..., version: _Optional[int] = ..., manifest: _Optional[_Union[_common_pb2.Manifest, _Mapping]] = ...) -> None: ...
 
 class KeptJob(_message.Message):
     __slots__ = ("space_id", "job_id")

@@ -78,6 +78,21 @@ class Loads:
         self._open[load.load_id] = load
         return load
 
+    def adopt(self, space: Space, loads: Sequence[tuple[Load, tuple[Chunk, ...]]]) -> Step:
+        """Committed loads of another space, with their chunks, under new ids and the old commit numbers."""
+        adopted = [replace(load, load_id=LoadId(self._next + i), space_id=space.space_id, space=space.name) for i, (load, _) in enumerate(loads)]
+        changes: dict[bytes, bytes | None] = {keys.NEXT_LOAD: codec.number_to(self._next + len(adopted))}
+        for load, (_, chunks) in zip(adopted, loads, strict=True):
+            changes[keys.load(load.load_id)] = codec.load_to(load)
+            changes |= {keys.chunk(load.load_id, chunk.index): codec.chunk_to(chunk) for chunk in chunks}
+
+        def apply() -> None:
+            self._next += len(adopted)
+            for load in adopted:
+                self._put(load)
+
+        return Step(changes, apply)
+
     def get(self, load_id: int) -> Load:
         """The load; NotFound says which there are."""
         load = self._open.get(LoadId(load_id))

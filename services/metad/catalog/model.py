@@ -96,7 +96,11 @@ class Manifest:
     totals: tuple[Total, ...]
     images: tuple[PartImage, ...]
     digest: str
-    """sha256 of all of the above as it travels; empty before it is sealed."""
+    """sha256 of all of the above as it travels; empty before it is sealed. Of a restored version, of the original."""
+    origin_space_id: int = 0
+    """The space whose backup it came from; 0 = it was built here."""
+    origin_job_id: int = 0
+    """The build that made it there; 0 = it was built here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,9 +54,42 @@ class Spaces:
                 return known, False
             how = "has another schema" if if_not_exists else "exists"
             raise Conflict(f"space {name!r} {how} already (id {known.space_id}); drop it first or choose another name")
+        space = self._new(name, schema, storageds, now_ms)
+        self._store.write({keys.space(space.space_id): codec.space_to(space), keys.NEXT_SPACE: codec.number_to(self._next + 1)})
+        self._next += 1
+        self._put(space)
+        return space, True
+
+    def adopt(
+        self, name: str, schema: Schema, *, last_commit: int, next_edge_ids: Sequence[int], storageds: Sequence[HostId], now_ms: int
+    ) -> tuple[Space, Step]:
+        """A new space whose commit numbers and edge ids go on from where another one's were."""
+        if not NAME.fullmatch(name):
+            raise InvalidRequest(f"space {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -")
+        known = self._by_name.get(name)
+        if known is not None:
+            raise Conflict(f"space {name!r} exists already (id {known.space_id}); drop it first or choose another name")
+        space = self._new(name, schema, storageds, now_ms)
+        bases: dict[tuple[int, int], int] = {(space.space_id, type_id): base for type_id, base in enumerate(next_edge_ids) if base}
+        changes: dict[bytes, bytes | None] = {
+            keys.space(space.space_id): codec.space_to(space),
+            keys.NEXT_SPACE: codec.number_to(self._next + 1),
+            keys.commit(space.space_id): codec.number_to(last_commit),
+        }
+        changes |= {keys.base(*key): codec.number_to(base) for key, base in bases.items()}
+
+        def apply() -> None:
+            self._next += 1
+            self._put(space)
+            self._commits[space.space_id] = last_commit
+            self._bases |= bases
+
+        return space, Step(changes, apply)
+
+    def _new(self, name: str, schema: Schema, storageds: Sequence[HostId], now_ms: int) -> Space:
         if not storageds:
             raise NotReady(f"space {name!r} needs storageds to hold its {schema.parts} parts, and none is online; start one")
-        space = Space(
+        return Space(
             space_id=SpaceId(self._next),
             name=name,
             schema=schema,
@@ -64,10 +97,6 @@ class Spaces:
             version=0,
             created_ms=now_ms,
         )
-        self._store.write({keys.space(space.space_id): codec.space_to(space), keys.NEXT_SPACE: codec.number_to(self._next + 1)})
-        self._next += 1
-        self._put(space)
-        return space, True
 
     def drop(self, space: Space) -> Step:
         """The end of a space. Its id is never given again."""
@@ -90,6 +119,10 @@ class Spaces:
     def last_commit(self, space_id: SpaceId) -> int:
         """The newest commit number of a space; 0 = none."""
         return self._commits.get(space_id, 0)
+
+    def next_edge_ids(self, space: Space) -> tuple[int, ...]:
+        """The next edge id of every edge type."""
+        return tuple(self._bases.get((space.space_id, type_id), 0) for type_id in range(len(space.schema.edge_types)))
 
     def take_commit(self, space_id: SpaceId) -> tuple[int, Step]:
         """The next commit number of a space."""

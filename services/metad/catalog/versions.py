@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from asterism_proto.errors import NotFound
 from metad import wire
 from metad.catalog.model import Manifest, Space, Step
@@ -44,8 +46,8 @@ class Versions:
         there = ", ".join(str(manifest.version) for manifest in served)
         raise NotFound(f"version {number} of space {space.name!r} is not there; there are {there}")
 
-    def publish(self, space: Space, job: Job, result: Result, *, now_ms: int) -> Step:
-        """A finished build as the current version of its space: manifest and space in one step."""
+    def publish(self, space: Space, job: Job, result: Result, *, now_ms: int, origin: Manifest | None = None) -> Step:
+        """A finished build as the current version of its space, or what a restore brought back of ``origin``: manifest and space in one step."""
         manifest = wire.sealed(
             Manifest(
                 space_id=space.space_id,
@@ -58,6 +60,9 @@ class Versions:
                 digest="",
             )
         )
+        if origin is not None:
+            first = wire.original(origin)
+            manifest = replace(origin, space_id=space.space_id, job_id=job.job_id, origin_space_id=first.space_id, origin_job_id=first.job_id)
         advance = self._spaces.advance(space, job.version)
 
         def apply() -> None:

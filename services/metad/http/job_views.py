@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from metad.http.views import View
+from metad.jobs.kinds import shown
 from metad.jobs.model import Job, State, Task
 from metad.jobs.pace import left_s, pace
 from metad.totals import Element, Made
@@ -189,7 +190,7 @@ def job_view(job: Job, *, files: bool = True) -> JobView:
         space=job.space,
         space_id=job.space_id,
         kind=job.kind,
-        options=dict(job.options),
+        options=shown(job.options),
         target_version=job.target_version,
         state=_NAMES[job.state],
         ending=_NAMES[job.ending] if job.ending else None,

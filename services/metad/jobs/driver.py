@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from asterism_proto.errors import Conflict
 from metad.board import Board
 from metad.catalog.catalog import Catalog
 from metad.catalog.model import Space, Step
@@ -43,6 +44,11 @@ class Driver:
 
     def submit(self, space: Space, kind: str, *, options: Mapping[str, str] | None = None, version: int = 0) -> Job:
         """The job that does this with what is committed, and where it reads a version, published of a space by now."""
+        cut = self._catalog.spaces.last_commit(space.space_id)
+        if kind_of(kind).restores:
+            version, cut = self._restored(space)
+        else:
+            self._catalog.restores.check_none(space)
         if kind_of(kind).reads_version:
             version = self._catalog.versions.get(space, version).version if version or space.version else 0
         answer = self.feed(
@@ -51,7 +57,7 @@ class Driver:
                 space_id=space.space_id,
                 space=space.name,
                 kind=kind,
-                cut=self._catalog.spaces.last_commit(space.space_id),
+                cut=cut,
                 shares=tuple(model.Share(host=host, parts=tuple(parts)) for host, parts in sorted(shares(space).items())),
                 paired=tuple(t.name for t in space.schema.edge_types) if space.schema.has_in else (),
                 options=options or {},
@@ -59,6 +65,13 @@ class Driver:
             )
         )
         return self._state.jobs[next(command.job_id for command in answer if isinstance(command, model.Answer))]
+
+    def _restored(self, space: Space) -> tuple[int, int]:
+        """(version, cut) of what a space waits for."""
+        manifest = self._catalog.restores.awaited(space.space_id)
+        if manifest is None:
+            raise Conflict(f"space {space.name!r} waits for no data: a restore makes a space of its own; give it another name")
+        return manifest.version, manifest.cut
 
     def stop(self, job_id: int) -> Job:
         """Order a job's end."""
@@ -114,7 +127,7 @@ class Driver:
             case model.Publish(job=job, result=result):
                 space = self._catalog.spaces.get(job.space_id)
                 assert space is not None  # the jobs of a dropped space are stopped
-                step = self._catalog.versions.publish(space, job, result, now_ms=self._clock())
+                step = self._catalog.publish(space, job, result, now_ms=self._clock())
                 return Step({**step.changes, **_without_results(job)}, step.apply)
             case model.Forget(job_id=job_id):
                 return Step({keys.job(job_id): None, **_without_results(self._state.jobs[job_id])})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from asterism_proto.backups import redacted
 from asterism_proto.errors import InvalidRequest
 
 Options = tuple[tuple[str, str], ...]
@@ -22,6 +24,7 @@ class Option:
     """The value as it is kept: equal wishes are equal values. InvalidRequest for one that makes no sense."""
     default: str | None = None
     """Where it is not given; None: it is left out."""
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,8 @@ class Kind:
     """It ends with a new version; its hosts hold their output until then."""
     reads_version: bool = False
     """It is about one published version."""
+    restores: bool = False
+    """It brings the version back that its space waits for, and no other kind is for such a space."""
     covers_parts: bool = False
     """Its tasks report totals and the digest of an image for every part."""
     options: Mapping[str, Option] = field(default_factory=dict)
@@ -48,8 +53,15 @@ def _format(value: str) -> str:
 def _address(value: str) -> str:
     protocol, separator, path = value.partition("://")
     if not (separator and protocol.replace("+", "").isalnum() and path.strip("/")) or len(value) > _LONGEST_VALUE or not value.isprintable():
-        raise InvalidRequest(f"option to={value[:_LONGEST_VALUE]!r}: expected a folder's address with its protocol, as 's3://bucket/folder'")
+        shown = redacted(value[:_LONGEST_VALUE])
+        raise InvalidRequest(f"address {shown!r}: expected a folder's address with its protocol, as 's3://bucket/folder'")
     return value.rstrip("/")
+
+
+def _sha256(value: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{64}", value):
+        raise InvalidRequest(f"option sha256={value[:80]!r}: expected 64 hexadecimal digits")
+    return value
 
 
 KINDS: Mapping[str, Kind] = {
@@ -61,6 +73,14 @@ KINDS: Mapping[str, Kind] = {
             name="export-tables", reads_version=True, options={"format": Option(settled=_format, default="parquet"), "to": Option(settled=_address)}
         ),
         Kind(name="compact"),
+        Kind(name="backup", reads_version=True, options={"to": Option(settled=_address, required=True)}),
+        Kind(
+            name="restore",
+            publishes=True,
+            restores=True,
+            covers_parts=True,
+            options={"from": Option(settled=_address, required=True), "sha256": Option(settled=_sha256, required=True)},
+        ),
     )
 }
 
@@ -72,6 +92,11 @@ def kind_of(name: str) -> Kind:
     return KINDS[name]
 
 
+def shown(options: Options) -> dict[str, str]:
+    """Options as anybody may see them: without the secrets of addresses."""
+    return {key: redacted(value) for key, value in options}
+
+
 def settled(kind: Kind, options: Mapping[str, str]) -> Options:
     """``options`` as a job of ``kind`` keeps them, defaults filled in; InvalidRequest for a key or value that it does not know."""
     for key in options:
@@ -81,6 +106,8 @@ def settled(kind: Kind, options: Mapping[str, str]) -> Options:
     found = {}
     for key, option in sorted(kind.options.items()):
         value = options.get(key, option.default)
+        if value is None and option.required:
+            raise InvalidRequest(f"option {key!r} is missing: a job of kind {kind.name} needs it")
         if value is not None:
             found[key] = option.settled(value)
     return tuple(found.items())

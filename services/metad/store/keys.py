@@ -9,6 +9,7 @@
 1/load/LOAD                    a load, without its chunks
 1/chunk/LOAD/INDEX             one of its chunks
 1/version/SPACE/VERSION        a manifest
+1/restore/SPACE                the manifest that a space made of a backup waits for
 1/host/UUID                    a daemon's address and incarnation, as last changed
 1/job/JOB                      a job with its tasks
 1/result/JOB/TASK              what a finished task reported, until its job publishes
@@ -32,6 +33,7 @@ BASES = _FORMAT + b"base/"
 LOADS = _FORMAT + b"load/"
 CHUNKS = _FORMAT + b"chunk/"
 VERSIONS = _FORMAT + b"version/"
+RESTORES = _FORMAT + b"restore/"
 HOSTS = _FORMAT + b"host/"
 JOBS = _FORMAT + b"job/"
 RESULTS = _FORMAT + b"result/"
@@ -85,6 +87,11 @@ def versions(space_id: int) -> bytes:
 def version(space_id: int, number: int) -> bytes:
     """Of one manifest."""
     return VERSIONS + _n(space_id, number)
+
+
+def restore(space_id: int) -> bytes:
+    """Of what a space waits for."""
+    return RESTORES + _n(space_id)
 
 
 def host(uuid: str) -> bytes:

@@ -12,7 +12,7 @@ import shutil
 import struct
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -53,8 +53,14 @@ ID_SECTION = {
 }
 """The section that says which row a block's row is of."""
 
+Kept = tuple[BlockKey, bytes, bytes]
+"""A value as it is kept: its key, its record, itself."""
+
+_ADOPTED_BYTES = 8 << 20
+"""Of values that are adopted in one write."""
 _HEAD = struct.Struct("<II")
 _RECORD = struct.Struct("<IIIxxxxqq")
+RECORD_BYTES = _RECORD.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +202,53 @@ class GraphStore:
             raise Corrupt(f"block {ref.key}: recorded, but its value is missing; restore this storaged from a replica or load again")
         return _decoded(ref.key, value, ref.rows, ref.size, ref.crc)
 
+    def rows(self, part: int, loads: Container[int]) -> int:
+        """The rows of a part's values that these loads wrote."""
+        return sum(_RECORD.unpack(record)[0] for _, record in self._records(part, loads))
+
+    def rows_of(self, kept: Kept) -> int:
+        """The rows of one value."""
+        return int(_RECORD.unpack(kept[1])[0])
+
+    def kept(self, part: int, loads: Container[int]) -> Iterator[Kept]:
+        """Every value of a part that these loads wrote, by key; Corrupt where one is missing or not what was written."""
+        for key, record in self._records(part, loads):
+            value = self._engine.get(BLOCKS, keys.block_key(key))
+            if value is None:
+                raise Corrupt(f"block {key}: recorded, but its value is missing; restore this storaged from a replica or load again")
+            yield intact(key, record, value)
+
+    def adopt(self, values: Iterable[Kept]) -> None:
+        """Keep `intact` values of another store, durable on return; one that is here already is replaced by itself."""
+        batch: list[Kept] = []
+        size = 0
+        for key, record, value in values:
+            batch.append((key, record, value))
+            size += len(value)
+            if size >= _ADOPTED_BYTES:
+                self._adopt(batch)
+                batch, size = [], 0
+        self._adopt(batch)
+
+    def _adopt(self, batch: Sequence[Kept]) -> None:
+        if not batch:
+            return
+        puts: list[Put] = []
+        for key, record, value in batch:
+            raw = keys.block_key(key)
+            puts += [(BLOCKS, raw, value), (INDEX, raw, record)]
+        self._engine.write(puts)
+        with self._lock:
+            self._kinds.update((key.part, key.kind, key.type_id) for key, _, _ in batch)
+            self._members.note(key for key, _, _ in batch if key.kind in (NODES, NODE_DELETES))
+
+    def _records(self, part: int, loads: Container[int]) -> Iterator[tuple[BlockKey, bytes]]:
+        prefix = keys.part_prefix(part)
+        for raw, record in self._engine.scan(INDEX, prefix, keys.after(prefix)):
+            key = keys.parse_block_key(raw)
+            if key.load_id in loads:
+                yield key, record
+
     def checkpoint(self, path: Path) -> None:
         """A copy by hard links that a build reads; one that is there already is left as it is (same job, same input)."""
         if path.exists():
@@ -328,6 +381,15 @@ def _slice(sections: Arrays, low: int, high: int, rows: int) -> Iterator[tuple[s
             raise InvalidRequest(f"block: the section {name!r} has {len(array)} rows, its ids {rows}; they must be the same")
         else:
             yield name, array[low:high]
+
+
+def intact(key: BlockKey, record: bytes, value: bytes) -> Kept:
+    """A value that is what its record says; Corrupt otherwise."""
+    rows, size, crc, _, _ = _RECORD.unpack(record)
+    body = memoryview(value)[_HEAD.size :]
+    if len(value) < _HEAD.size or len(body) != size or _HEAD.unpack_from(value) != (rows, crc) or zlib.crc32(body) != crc:
+        raise Corrupt(f"block {key}: its value is not what was written")
+    return key, record, value
 
 
 def _decoded(key: BlockKey, value: bytes, rows: int, size: int, crc: int) -> dict[str, NDArray[Any]]:

@@ -182,7 +182,7 @@ class ImageWriter(Files):
             dtype, shape = self._settled(name)
             fresh[name] = {"dtype": dtype.name, "shape": list(shape), "crc32": _seal(self.path(name))}
         if fresh:
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
         self._sealed |= fresh
         return fresh
 
@@ -231,10 +231,11 @@ def write_durably(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     making.rename(path)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable."""
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -18,9 +18,9 @@ def submit(turn: Turn, event: model.Submit) -> None:
     """Make a job, or point to the identical one in flight."""
     kind = kind_of(event.kind)
     options = settled(kind, event.options)
-    if event.version and not kind.reads_version:
+    if event.version and not (kind.reads_version or kind.restores):
         raise InvalidRequest(f"version {event.version}: a job of kind {event.kind} reads no version; leave it out")
-    if kind.publishes and event.cut == 0:
+    if kind.publishes and not kind.restores and event.cut == 0:
         raise NotReady(f"space {event.space!r} has no committed load: there is nothing to build yet; load something first")
     if kind.reads_version and event.version == 0:
         raise NotReady(f"space {event.space!r} has no published version: there is nothing for {event.kind} to read yet; submit a build first")

@@ -97,7 +97,7 @@ def _publish(turn: Turn, job: Job) -> None:
         turn.put(ended(turn, job, State.FAILED, f"not published: {wrong}"))
         return
     current = turn.published.get(job.space_id)
-    version = current.version + 1 if current else 1
+    version = job.target_version if kind_of(job.kind).restores else current.version + 1 if current else 1
     job = replace(_with_what_was_made(ended(turn, job, State.FINISHED, "")), version=version)
     turn.put(job)
     turn.published = {**turn.published, job.space_id: model.Published(version=version, cut=job.cut)}

@@ -1,0 +1,97 @@
+"""Making a space of a backup: the catalog first, then a job brings the parts back and publishes."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from google.protobuf.message import DecodeError
+
+from asterism.backup.address import full
+from asterism.catalog import Job, SpaceInfo
+from asterism.session import left
+from asterism_proto.backups import CATALOG, RECORD, Place, Record
+from asterism_proto.errors import Conflict, Corrupt, NotFound, NotReady
+from asterism_proto.v1 import metad_pb2 as meta
+
+if TYPE_CHECKING:
+    from asterism.client import Client
+
+
+def restore(
+    client: Client,
+    address: str | Path,
+    name: str | None = None,
+    *,
+    timeout_s: float = 24 * 3600.0,
+    on_progress: Callable[[Job], None] | None = None,
+) -> SpaceInfo:
+    """Make a space of a backup: the same version with the same digest and the same draws, on any number of storageds.
+
+    Loads, builds and everything else go on from there: commit numbers, edge ids and the keys of loads are not used again.
+    A restore that was cut off goes on when it is asked for again (one that is done is not done twice); until it is done the
+    space takes no load and no other job.
+
+    Parameters
+    ----------
+    client : Client
+        Of the service that gets the space.
+    address : str or Path
+        Where the backup is; this process and every storaged must be able to read it.
+    name : str, optional
+        Of the new space; None: as it was called.
+    timeout_s : float
+        Seconds to wait at most.
+    on_progress : callable, optional
+        Called with the job at every look.
+
+    Raises
+    ------
+    NotFound
+        Where there is no backup, or one that never became whole.
+    Conflict
+        Where there is a space of this name.
+    Corrupt
+        Where a file is not what was written; the message names it.
+    NotReady
+        Where the job failed for another reason or was stopped.
+    """
+    until = time.monotonic() + timeout_s
+    place = Place(full(address))
+    try:
+        content = place.read(RECORD)
+    except NotFound as error:
+        raise NotFound(f"{place.shown}: no {RECORD}: there is no backup, or one that never became whole; ask for the backup again") from error
+    record = Record.of(content)
+    entry = meta.SpaceRecord()
+    try:
+        entry.ParseFromString(place.whole(record.file(CATALOG)))
+    except DecodeError as error:
+        raise Corrupt(f"{place.shown}/{CATALOG}: not a record of a space ({error})") from error
+    if entry.manifest.digest != record.digest:
+        raise Corrupt(f"{place.shown}/{CATALOG}: of version digest {entry.manifest.digest}; {RECORD} says {record.digest}")
+    space = name or entry.space.name
+    try:
+        client.session.catalog("import_space", meta.ImportSpaceRequest(name=space, record=entry))
+    except Conflict:
+        if not _brought(client, space, record):
+            raise
+        return client.describe(space)
+    options = {"from": full(address), "sha256": hashlib.sha256(content).hexdigest()}
+    job = client.submit_job(space, "restore", options=options)
+    job = client.wait(job.job_id, timeout_s=left(until), on_progress=on_progress)
+    if job.state != "FINISHED":
+        told = f"restore of space {space!r}: job {job.job_id} ended as {job.state}: {job.cause or 'no cause given'}"
+        if "the backup is damaged" in job.cause:
+            raise Corrupt(f"{told}; drop the space")
+        raise NotReady(f"{told}; the same call goes on with it, `asterism space drop {space}` gives it up")
+    return client.describe(space)
+
+
+def _brought(client: Client, space: str, record: Record) -> bool:
+    """Whether a restore of this very backup has made the space: it went on while nobody waited for it."""
+    versions = client.session.catalog("list_versions", meta.SpaceRequest(space=space)).versions
+    return any(version.origin_space_id and version.digest == record.digest for version in versions)

@@ -1,0 +1,165 @@
+"""One storaged's share of a backup or a restore: its parts one after the other, each complete or not there.
+
+A part that an earlier attempt finished is kept; whatever else that one left is overwritten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from asterism_proto.backups import PIECE_BYTES, RECORD, File, PartRecord, Place, Record, part_folder
+from asterism_proto.errors import AsterismError, Corrupt, NotFound
+from storaged.archive.blocks import packed, unpacked
+from storaged.store.graph import GraphStore, Kept
+from storaged.store.image import MANIFEST, open_part
+from storaged.store.image_writer import sync_folder, write_durably
+
+KINDS = ("backup", "restore")
+
+Told = Callable[[str, int, int], None]
+"""Told (phase, rows done, of how many); what it raises ends the transfer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """What is to be moved, and where it lies here."""
+
+    kind: str
+    parts: tuple[int, ...]
+    options: Mapping[str, str]
+    version: int
+    cut: int
+    """The commit that the version shows."""
+    digests: Mapping[int, str]
+    """part -> digest of its image, by the sealed manifest."""
+    commits: Mapping[int, int]
+    """load -> its commit number, up to the version's cut."""
+    store: GraphStore
+    images: Path
+    """The folder with the images of the version, ``p00003`` for part 3."""
+    tell: Told
+
+    def run(self) -> dict[str, Any]:
+        """Do it; gives what a finished task reports."""
+        return self._back_up() if self.kind == "backup" else self._restore()
+
+    # -- out ------------------------------------------------------------------------------------------------------
+
+    def _back_up(self) -> dict[str, Any]:
+        place = Place(self.options["to"])
+        rows = {part: self.store.rows(part, self.commits) for part in self.parts}
+        done = 0
+        for part in self.parts:
+            if not self._is_there(place, part):
+                self._put_part(place, part, done, sum(rows.values()))
+            done += rows[part]
+            self.tell(f"part {part} is there", done, sum(rows.values()))
+        return {"made": {"folder": place.shown}}
+
+    def _is_there(self, place: Place, part: int) -> bool:
+        """Whether an earlier attempt has completed a part."""
+        try:
+            record = PartRecord.of(place.read(f"{part_folder(part)}/part.json"))
+        except (NotFound, Corrupt):
+            return False
+        same = (record.part, record.cut, record.image) == (part, self.cut, self.digests.get(part))
+        return same and all(place.size(file.path) == file.bytes for file in record.files)
+
+    def _put_part(self, place: Place, part: int, done: int, total: int) -> None:
+        folder, image = part_folder(part), self.images / f"p{part:05d}"
+        try:
+            digest = hashlib.sha256((image / MANIFEST).read_bytes()).hexdigest()
+        except FileNotFoundError as error:
+            raise NotFound(f"part {part} of version {self.version} is not here any more; back up a newer version") from error
+        if digest != self.digests.get(part):
+            sealed = self.digests.get(part)
+            raise Corrupt(f"the image of part {part} has digest {digest}, version {self.version} was sealed with {sealed}")
+        open_part(image, verify=True)
+        files = []
+        for path in sorted(image.iterdir()):
+            self.tell(f"image of part {part}", done, total)
+            files.append(place.write(f"{folder}/image/{path.name}", _pieces(path)))
+
+        def counted() -> Iterator[Kept]:
+            rows = done
+            for kept in self.store.kept(part, self.commits):
+                rows += self.store.rows_of(kept)
+                self.tell(f"blocks of part {part}", rows, total)
+                yield kept
+
+        files.append(place.write(f"{folder}/blocks.bin", packed(counted(), self.commits)))
+        record = PartRecord(part=part, cut=self.cut, image=digest, files=tuple(files))
+        place.put(f"{folder}/part.json", record.to_bytes())
+
+    # -- in -------------------------------------------------------------------------------------------------------
+
+    def _restore(self) -> dict[str, Any]:
+        place = Place(self.options["from"])
+        content = place.read(RECORD)
+        if hashlib.sha256(content).hexdigest() != self.options["sha256"]:
+            raise Corrupt(f"{place.shown}/{RECORD}: it is not the record that the restore began with; restore anew")
+        record = Record.of(content)
+        loads = {commit: load for load, commit in self.commits.items()}
+        for done, part in enumerate(self.parts):
+            self.tell(f"image of part {part}", done, len(self.parts))
+            self._take_image(place, record, part, done)
+            blocks = record.file(f"{part_folder(part)}/blocks.bin")
+
+            def watched(pieces: Iterator[bytes], part: int = part, done: int = done) -> Iterator[bytes]:
+                for piece in pieces:
+                    self.tell(f"blocks of part {part}", done, len(self.parts))
+                    yield piece
+
+            self.store.adopt(_named(unpacked(watched(place.pieces(blocks)), loads, part), f"{place.shown}/{blocks.path}"))
+        return {"images": [{"part": part, "digest": self.digests[part]} for part in self.parts]}
+
+    def _take_image(self, place: Place, record: Record, part: int, done: int) -> None:
+        """Bring a part's image here, its manifest last; one that is here whole already is kept."""
+        folder = self.images / f"p{part:05d}"
+        try:
+            if open_part(folder, verify=True).digest == self.digests[part]:
+                return
+        except AsterismError:
+            pass  # an earlier attempt did not come to its end
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / MANIFEST).unlink(missing_ok=True)
+        prefix = f"{part_folder(part)}/image/"
+        files = {file.path.removeprefix(prefix): file for file in record.of_part(part) if file.path.startswith(prefix)}
+        if MANIFEST not in files or any("/" in name for name in files):
+            raise Corrupt(f"{place.shown}/{prefix}: the record has no whole image of part {part}")
+        for name, file in files.items():
+            if name != MANIFEST:
+                self._take(place, file, folder / name, done)
+        sync_folder(folder)
+        manifest = place.whole(files[MANIFEST])
+        if hashlib.sha256(manifest).hexdigest() != self.digests[part]:
+            raise Corrupt(f"{place.shown}/{prefix}{MANIFEST}: not the image that version {self.version} was sealed with")
+        write_durably(folder / MANIFEST, manifest)
+        open_part(folder, verify=True)
+
+    def _take(self, place: Place, file: File, path: Path, done: int) -> None:
+        with path.open("wb") as target:
+            for piece in place.pieces(file):
+                self.tell(f"image file {path.name}", done, len(self.parts))
+                target.write(piece)
+            target.flush()
+            os.fsync(target.fileno())
+
+
+def _named(values: Iterator[Kept], name: str) -> Iterator[Kept]:
+    """``values``; Corrupt says in which file they are."""
+    try:
+        yield from values
+    except Corrupt as error:
+        raise error if name in error.message else Corrupt(f"{name}: {error.message}; the backup is damaged") from error
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(PIECE_BYTES):
+            yield piece
