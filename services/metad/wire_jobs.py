@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict
 
+from asterism_proto.backups import redacted
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
@@ -126,7 +127,7 @@ def _made_of(message: pb.TaskResult) -> Made:
         ),
         files_read=message.files_read,
         bytes_read=message.bytes_read,
-        folder=message.folder,
+        folder=redacted(message.folder),
         files=tuple(
             ExportedFile(
                 path=file.path,
@@ -205,7 +206,7 @@ def report_of(message: mpb.TaskReport) -> Report:
         phase=message.phase,
         rows_done=message.rows_done,
         rows_total=message.rows_total,
-        cause=message.cause,
+        cause=redacted(message.cause),
         permanent=message.permanent,
         result=result,
     )

@@ -217,6 +217,21 @@ def test_a_space_made_of_a_record_takes_nothing_but_its_restore_and_then_goes_on
     assert submit(desk, "build").cut == 3
 
 
+def test_what_a_storaged_says_of_an_address_is_kept_without_its_secret(caplog: pytest.LogCaptureFixture) -> None:
+    source = Desk()
+    built(source)
+    job = source.ask("submit_job", mpb.SubmitJobRequest(space="graph", kind="backup", options={"to": "s3://key:hunter2@bucket/x"}))
+    for uuid in ("s1", "s2"):
+        for order in source.poll(uuid).orders:
+            cause = f"{order.options['to']}/parts: refused"
+            source.beat(uuid, mpb.TaskReport(task_id=order.task_id, attempt=order.attempt, state=pb.FAILED, cause=cause, permanent=True))
+    told = source.job(job.job_id)
+    assert told.ending == pb.FAILED
+    assert "s3://***@bucket/x/parts: refused" in told.cause
+    assert "hunter2" not in str(told) + "".join(str(vars(record)) for record in caplog.records)
+    assert any("refused" in str(vars(record)) for record in caplog.records)
+
+
 def test_a_record_is_taken_once_under_a_name_and_again_only_while_the_space_waits() -> None:
     source = Desk()
     built(source)
