@@ -156,12 +156,13 @@ def anonymous(pid: int) -> int:
 
 
 def allocated(folder: Path) -> int:
-    """Bytes of disk that a folder takes."""
-    total = 0
+    """Bytes of disk that a folder takes; a file of several names counts once."""
+    found: dict[int, int] = {}
     for parent, _, names in os.walk(folder):
         for name in names:
             try:
-                total += os.stat(os.path.join(parent, name)).st_blocks * 512
+                status = os.stat(os.path.join(parent, name))
             except OSError:  # it went meanwhile
                 continue
-    return total
+            found[status.st_ino] = status.st_blocks * 512
+    return sum(found.values())
