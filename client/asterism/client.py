@@ -220,6 +220,7 @@ class Client:
         options : mapping of str to str, optional
             Of ``"export-tables"``: ``format`` (``"parquet"``, ``"csv"`` or ``"csv,parquet"``) and ``to``, a folder that every
             storaged can write to, as an fsspec address; without it, files go to each storaged's own folder ``exports``.
+            Of ``"build"``: ``link="no"`` makes every part anew; without it what did not change is shared with versions before.
         version : int
             Which one an audit or an export reads; 0 is the current one.
 

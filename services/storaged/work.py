@@ -207,7 +207,7 @@ class _Build:
         checkpoint = folders.checkpoint(order.space_id, order.job_id)
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
         self._work.store(order.space_id).checkpoint(checkpoint)
-        sources = [job for job in self._work.served(order.space_id) if job in order.beside]
+        sources = [job for job in self._work.served(order.space_id) if job in order.beside and order.options.get("link") != "no"]
         return children.build_task(order, folders, self._work.memory_limit_mib, sources)
 
     def _spawn(self, stderr: IO[str]) -> subprocess.Popen[str]:

@@ -85,5 +85,10 @@ def test_a_rebuild_links_what_did_not_change_says_so_and_needs_its_source_no_mor
     again = graph.sample_nodes(200, "n", seed=3)
     assert again.version == second.version
     assert np.array_equal(again.nodes, sampled.nodes)
+    anew = client.wait(client.submit_job("shared", options={"link": "no"}).job_id)
+    assert [(u.linked, u.built) for task in anew.tasks if task.result for u in task.result.units] == [(0, 9), (0, 9)]
+    assert not any(
+        key in after and path.samefile(after[key]) for key, path in images(cluster, space.space_id, anew.job_id).items() if after[key].exists()
+    )
     found = graph.neighbors(IDS[:50], "by")
     assert set(np.asarray(found.nodes).tolist()) == set(((IDS[:50] + 7) % NODES).tolist())

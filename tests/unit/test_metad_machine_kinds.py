@@ -13,7 +13,7 @@ from metad.jobs.kinds import KINDS, kind_of, settled
 from metad.jobs.model import Job, Rules, State
 from metad.jobs.pace import pace
 from metad.store import codec
-from metad.totals import Element, ExportedFile, Made, Result, TypeAudit
+from metad.totals import Element, ExportedFile, Made, PartUnits, Result, TypeAudit
 
 
 def published(story: Story) -> Job:
@@ -107,6 +107,32 @@ def test_an_audit_ends_without_a_version_and_keeps_what_it_found() -> None:
     last = {command.task_id: command.result for command in story.commands if isinstance(command, model.KeepResult)}
     assert {codec.result_from(codec.result_to(kept)) for kept in last.values()} == {Result(made=made)}
     assert codec.job_from(codec.job_to(ended)).identity == ended.identity
+
+
+def test_what_a_build_shared_and_made_is_kept_when_its_version_is_published_and_its_totals_are_not() -> None:
+    story = Story()
+    job = story.submit()
+    made = Made(units=(PartUnits(part=0, linked=4, built=2, bytes_linked=900, bytes_built=30),))
+    for host in (A, B):
+        story.beat(host, story.says(job, host, State.FINISHED, result=replace(result(story.task(job, host).parts), made=made)))
+    ended = story.job(job.job_id)
+    assert (ended.state, ended.version) == (State.FINISHED, 1)
+    assert [task.result for task in ended.tasks] == [Result(made=made)] * 2
+    kept = [command for command in story.commands if isinstance(command, model.KeepResult)]
+    assert [codec.result_from(codec.result_to(command.result)) for command in kept][-2:] == [Result(made=made)] * 2
+    at = {type(command): i for i, command in enumerate(story.commands)}
+    assert at[model.Publish] < at[model.KeepResult]  # publishing takes away what tasks reported: what is kept comes after
+
+
+def test_a_build_that_is_to_link_nothing_is_another_job_than_one_that_may() -> None:
+    story = Story()
+    usual = story.submit()
+    assert usual.options == ()
+    anew = story.submit(options={"link": "no"})
+    assert (anew.job_id != usual.job_id, anew.options) == (True, (("link", "no"),))
+    assert story.submit(options={"link": "no"}).job_id == anew.job_id
+    with pytest.raises(InvalidRequest, match="link='yes'"):
+        story.submit(options={"link": "yes"})
 
 
 def test_an_audit_that_finds_copies_that_disagree_fails_with_both_numbers() -> None:

@@ -136,7 +136,8 @@ def submit(
         int | None, typer.Option("--at", min=1, metavar="VERSION", help="What an audit or an export reads. Default: the current one.")
     ] = None,
     option: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Of export-tables: format=parquet, csv or csv,parquet; to=ADDRESS. Repeat.")
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Of export-tables: format=parquet, csv or csv,parquet; to=ADDRESS. Of builds: link=no."),
     ] = None,
     wait: Wait = False,
     within: Within = DEFAULT_WAIT_S,
@@ -144,7 +145,8 @@ def submit(
     """Ask for a job: by default a build, which publishes what is loaded as a new version.
 
     An audit reads a version again and holds it against its checksums, weights and totals. export-tables writes its alias tables to
-    files. compact gives the disk space of overwritten and deleted blocks back.
+    files. compact gives the disk space of overwritten and deleted blocks back. A build shares what did not change with the versions
+    before; with link=no it makes everything anew, as after an audit that found files damaged.
     """
     options = _options(option)
     session = session_of(context)

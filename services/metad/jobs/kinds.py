@@ -64,10 +64,16 @@ def _sha256(value: str) -> str:
     return value
 
 
+def _link(value: str) -> str:
+    if value != "no":
+        raise InvalidRequest(f"option link={value!r}: expected 'no', or none: units of the same input are linked from versions that are served")
+    return value
+
+
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind(name="build", publishes=True, covers_parts=True),
+        Kind(name="build", publishes=True, covers_parts=True, options={"link": Option(settled=_link)}),
         Kind(name="audit", reads_version=True, covers_parts=True),
         Kind(
             name="export-tables", reads_version=True, options={"format": Option(settled=_format, default="parquet"), "to": Option(settled=_address)}
