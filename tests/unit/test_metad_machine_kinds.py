@@ -50,7 +50,7 @@ def test_a_key_that_a_kind_does_not_know_is_refused_by_name(kind: str) -> None:
     [
         ({"format": ""}, "format=''"),
         ({"format": "csv,excel"}, "'csv,excel'"),
-        ({"to": "folder"}, "to='folder'"),
+        ({"to": "folder"}, "address 'folder'"),
         ({"to": "://x"}, "with its protocol"),
         ({"to": "file:///"}, "with its protocol"),
         ({"to": "s3://a\nb"}, "with its protocol"),
