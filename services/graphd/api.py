@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.arrays import Frame
-from asterism_proto.errors import InvalidRequest, NotFound, Stale
+from asterism_proto.errors import InvalidRequest, NotFound, Stale, Unavailable
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
 from daemonkit.calls import Call, Transport
@@ -281,7 +281,7 @@ class GraphApi:
         """Run a request at the version that it names, or at the current one: all of it, or all of it again.
 
         A storaged that does not hold the version answers Stale. A version that was published a moment ago is waited for;
-        after that a pinned one is NotFound.
+        after that one that is named is NotFound, or Unavailable where metad still has it served.
         """
         head: Any = request.head
 
@@ -290,10 +290,14 @@ class GraphApi:
             return run(Sampling(space=space, version=version, fanout=self._fanout, call=call)), version
 
         try:
-            return self._caught_up(head.space, call, attempt, hopeless=lambda space: head.version not in (0, space.current))
+            return self._caught_up(head.space, call, attempt, hopeless=lambda space: bool(head.version) and head.version not in space.versions)
         except Stale as error:
             if not head.version:
                 raise
+            if self._published(head.space, head.version, call):
+                raise Unavailable(
+                    f"version {head.version} of space {head.space!r} is served, but not yet by every storaged ({error.message}); try again"
+                ) from error
             raise NotFound(f"version {head.version} of space {head.space!r} is no longer held; use another, or the current one") from error
 
     def _caught_up(self, name: str, call: Call, run: Callable[[Space], T], *, hopeless: Callable[[Space], bool] = lambda _: False) -> T:

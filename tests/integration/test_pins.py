@@ -19,7 +19,7 @@ import asterism
 from asterism import Client, Graph, export
 from asterism.catalog import VersionInfo
 from asterism.transport import GrpcTransport
-from asterism_proto.errors import InvalidRequest, NotFound, Stale
+from asterism_proto.errors import InvalidRequest, NotFound, Stale, Unavailable
 
 FLAGS = {
     "metad": ["--keep-versions", "1", "--retire-after-s", "0.2", "--lease-s", "2", "--heartbeat-interval-s", "0.2"],
@@ -249,3 +249,21 @@ def test_a_child_that_is_forked_while_a_renewal_is_sent_finds_no_lock_held(clust
             except BaseException:
                 os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_a_storaged_that_is_back_serves_what_is_pinned_and_until_then_says_that_it_will(cluster: LocalCluster, client: Client) -> None:
+    graph = filled(client, "reopened")
+    with graph.pin(term_s=30.0) as held:
+        publish(graph, 2)
+        before = held.sample_neighbors(np.arange(50), "to", 4, seed=3).nodes
+        cluster.kill("storaged-0")
+        cluster["storaged-0"].start()
+        end = time.monotonic() + 60
+        while True:
+            try:
+                again = held.sample_neighbors(np.arange(50), "to", 4, seed=3).nodes
+                break
+            except Unavailable:  # and never NotFound: somebody holds it
+                assert time.monotonic() < end
+        assert np.array_equal(again, before)
+    cluster.wait_ready()
