@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -148,6 +150,47 @@ def test_space_comes_back_from_drops_and_from_compacted_deletes(tmp_path: Path) 
     engine.compact("a")
     assert size_of(tmp_path) < before - 5 * len(noise)
     assert engine.get("a", b"\x07") == noise
+    engine.close()
+
+
+def test_others_read_and_write_while_a_compaction_goes_on_and_nothing_is_lost(tmp_path: Path) -> None:
+    engine = RocksEngine(tmp_path / "db", FAMILIES)
+    noise = np.random.default_rng(2).bytes(100 << 20)  # nothing to compress
+    values = [noise[i << 20 : (i + 1) << 20] for i in range(100)]
+    engine.write([("a", bytes([i]), value) for i, value in enumerate(values)])
+    engine.compact("a")
+    full = engine.size()
+    engine.write([("a", bytes([i]), None) for i in range(0, 100, 2)])
+    over, reads = threading.Event(), 0
+
+    def read() -> None:
+        nonlocal reads
+        while not over.is_set():
+            assert engine.get("a", b"\x03") == values[3]
+            reads += 1
+            time.sleep(0.001)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    engine.compact("a")
+    over.set()
+    reader.join()
+    assert reads > 20, "a compaction kept everybody else from working"
+    assert engine.size() < full * 0.6
+    assert [key[0] for key, _ in engine.scan("a", b"", None)] == list(range(1, 100, 2))
+    assert all(engine.get("a", bytes([i])) == values[i] for i in range(1, 100, 2))
+    engine.close()
+
+
+def test_a_compaction_that_is_called_off_returns_soon_and_leaves_everything(tmp_path: Path) -> None:
+    engine = RocksEngine(tmp_path / "db", FAMILIES)
+    noise = np.random.default_rng(3).bytes(1 << 20)
+    engine.write([("a", bytes([i]), noise) for i in range(50)])
+    engine.write([("a", bytes([i]), None) for i in range(25)])
+    begun = time.monotonic()
+    engine.compact("a", lambda: True)
+    assert time.monotonic() - begun < 1.0
+    assert [key[0] for key, _ in engine.scan("a", b"", None)] == list(range(25, 50))
     engine.close()
 
 

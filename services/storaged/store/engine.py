@@ -33,7 +33,7 @@ GARBAGE, _EAGER_GARBAGE = 0.25, 0.01
 """Share of garbage in blob files beyond which they are written anew: all the time, and while a compaction is asked for."""
 _GC = "blob_garbage_collection_force_threshold"
 _LOOKED_AT = ("num-files-at-level0", "num-running-compactions", "compaction-pending", "total-blob-file-size", "live-blob-file-garbage-size")
-_LOOK_S, _QUIET_LOOKS = 0.05, 10
+_LOOK_S, _QUIET_LOOKS, _PURGE_LOOKS = 0.05, 10, 60
 
 Put = tuple[str, bytes, bytes | None]
 """(family, key, value); a value of None deletes."""
@@ -314,10 +314,19 @@ class RocksEngine:
             column.set_options({"level0_file_num_compaction_trigger": "1", **({_GC: str(_EAGER_GARBAGE)} if blobs else {})})
             try:
                 _settle(column, cancelled)
+                if blobs:
+                    self._purge(column, cancelled)
             finally:
                 column.set_options({"level0_file_num_compaction_trigger": "4", **({_GC: str(GARBAGE)} if blobs else {})})
         except Exception as error:
             raise _ours(error, self.path) from error
+
+    def _purge(self, column: Any, cancelled: Callable[[], bool]) -> None:
+        """Wait a moment for the removal of blob files that nothing names any more: it comes after the compaction's end."""
+        for _ in range(_PURGE_LOOKS):
+            if cancelled() or len(list(self.path.glob("*.blob"))) <= int(column.property_value("rocksdb.num-blob-files") or 0):
+                return
+            time.sleep(_LOOK_S)
 
     def size(self) -> int:
         """The sizes of its files, those that a checkpoint shares too."""
