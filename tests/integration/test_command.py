@@ -115,6 +115,21 @@ def test_draws_come_with_their_probabilities_where_these_are_asked_for(asterism:
     assert [p for row in near["probabilities"] for p in row] == far["hops"][0]["probabilities"]
 
 
+def test_every_kind_of_job_is_asked_for_by_its_options(asterism: Command, tmp_path: Path) -> None:
+    audit = asterism("job", "submit", "shop", "--kind", "audit", "--at", 1, "--wait")
+    assert (audit["state"], audit["target_version"], audit["version"]) == ("FINISHED", 1, 0)
+    assert {found["element"] for task in audit["tasks"] for found in task["result"]["audit"]} == {"NODE", "EDGE"}
+    export = asterism("job", "submit", "shop", "--kind", "export-tables", "--option", "format=csv", "--option", f"to=file://{tmp_path}/t", "--wait")
+    assert export["options"] == {"format": "csv", "to": f"file://{tmp_path}/t"}
+    (result,) = [task["result"] for task in export["tasks"]]
+    assert sorted(file["path"] for file in result["files"]) == sorted(path.name for path in tmp_path.glob("t/*/*.csv"))
+    assert asterism("job", "submit", "shop", "--kind", "compact", "--wait")["tasks"][0]["result"]["bytes_after"] > 0
+    assert "KEY=VALUE" in asterism("job", "submit", "shop", "--kind", "export-tables", "--option", "csv", expect=ExitCode.USAGE)
+    assert "'format'" in asterism("job", "submit", "shop", "--option", "format=csv", expect=ExitCode.USAGE)
+    assert "baking" in asterism("job", "submit", "shop", "--kind", "baking", expect=ExitCode.USAGE)
+    assert "version 77" in asterism("job", "submit", "shop", "--kind", "audit", "--at", 77, expect=ExitCode.NOT_FOUND)
+
+
 def test_jobs_are_submitted_watched_and_listed(asterism: Command) -> None:
     job = asterism("job", "submit", "shop", "--wait")
     assert (job["state"], job["kind"]) == ("FINISHED", "build")

@@ -131,6 +131,35 @@ def test_a_job_is_stopped_and_recovered_over_http(door: Door) -> None:
     assert "only FAILED and STOPPED" in door.post(f"/jobs/{job}/recover", status=409)["message"]
 
 
+def test_an_audit_is_asked_for_over_http_and_tells_what_it_found_and_what_failed(door: Door) -> None:
+    door.committed()
+    assert "no published version" in door.post("/jobs", {"space": "graph", "kind": "audit"}, 409)["message"]
+    door.post("/jobs", {"space": "graph"})
+    (order,) = door.orders()
+    door.beat(finished(order))
+    assert "version 5" in door.post("/jobs", {"space": "graph", "kind": "audit", "version": 5}, 404)["message"]
+    assert "'colour'" in door.post("/jobs", {"space": "graph", "kind": "audit", "options": {"colour": "red"}}, 400)["message"]
+    job = door.post("/jobs", {"space": "graph", "kind": "audit"})
+    assert (job["kind"], job["target_version"], job["options"]) == ("audit", 1, {})
+    assert door.post("/jobs", {"space": "graph", "kind": "audit", "version": 1})["job_id"] == job["job_id"]
+    (order,) = door.orders()
+    assert (order.kind, order.version) == ("audit", 1)
+    report = finished(order)
+    report.result.audit.add(element=pb.NODE, type_id=1, count=12, positive=12, weight=6.0, table_tv=1e-17)
+    door.beat(report)
+    done = door.get(f"/jobs/{job['job_id']}")
+    assert (done["state"], done["version"]) == ("FINISHED", 0)
+    (found,) = done["tasks"][0]["result"]["audit"]
+    assert (found["element"], found["count"], found["table_tv"]) == ("node", 12, 1e-17)
+
+    again = door.post("/jobs", {"space": "graph", "kind": "audit"})
+    (order,) = door.orders()
+    door.beat(mpb.TaskReport(task_id=order.task_id, attempt=1, state=pb.FAILED, cause="mebibyte 0 is not what was written", permanent=True))
+    failed = door.get(f"/jobs/{again['job_id']}")
+    assert failed["state"] == "FAILED"
+    assert failed["tasks"][0]["causes"] == ["attempt 1: mebibyte 0 is not what was written"]
+
+
 def test_jobs_are_filtered_and_paged(door: Door) -> None:
     for _ in range(3):
         door.committed()
