@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,18 +21,13 @@ from typing import Any, Protocol
 import rocksdict
 
 from asterism_proto.errors import AsterismError, Conflict, Corrupt, Internal, InvalidRequest, Unavailable
+from storaged.store.compaction import GARBAGE, merge
 
 MIB = 1 << 20
 CACHE_BYTES = 32 * MIB
 WRITE_BUFFER_BYTES = 64 * MIB
 BULK_BYTES = 4 * MIB
 """Runs up to this size are plain puts: a file of their own would cost more than it saves."""
-
-GARBAGE, _EAGER_GARBAGE = 0.25, 0.01
-"""Share of garbage in blob files beyond which they are written anew: all the time, and while a compaction is asked for."""
-_GC = "blob_garbage_collection_force_threshold"
-_LOOKED_AT = ("num-files-at-level0", "num-running-compactions", "compaction-pending", "total-blob-file-size", "live-blob-file-garbage-size")
-_LOOK_S, _QUIET_LOOKS, _PURGE_LOOKS = 0.05, 10, 60
 
 Put = tuple[str, bytes, bytes | None]
 """(family, key, value); a value of None deletes."""
@@ -154,18 +148,6 @@ def _options(family: Family | None, memory: _Memory) -> Any:
         options.set_blob_gc_age_cutoff(1.0)
         options.set_blob_gc_force_threshold(GARBAGE)
     return options
-
-
-def _settle(column: Any, cancelled: Callable[[], bool]) -> None:
-    """Wait until no file of the family is unmerged and its blob files hold hardly any garbage, or nothing happens any more."""
-    merged, quiet = False, 0
-    while not cancelled() and quiet < _QUIET_LOOKS:
-        time.sleep(_LOOK_S)
-        fresh, running, pending, total, garbage = (int(column.property_value(f"rocksdb.{name}") or 0) for name in _LOOKED_AT)
-        merged = merged or fresh == 0
-        quiet = 0 if running or pending else quiet + 1
-        if merged and not running and garbage <= _EAGER_GARBAGE * total:
-            return
 
 
 def _ours(error: Exception, path: Path) -> AsterismError:
@@ -308,25 +290,10 @@ class RocksEngine:
 
     def compact(self, family: str, cancelled: Callable[[], bool] = lambda: False) -> None:
         """Flush, then let the background merge all files of the family, blob files included."""
-        column, blobs = self._columns[family], self._families[family].blobs
         try:
-            column.flush(True)
-            column.set_options({"level0_file_num_compaction_trigger": "1", **({_GC: str(_EAGER_GARBAGE)} if blobs else {})})
-            try:
-                _settle(column, cancelled)
-                if blobs:
-                    self._purge(column, cancelled)
-            finally:
-                column.set_options({"level0_file_num_compaction_trigger": "4", **({_GC: str(GARBAGE)} if blobs else {})})
+            merge(self._columns[family], self.path, cancelled, blobs=self._families[family].blobs)
         except Exception as error:
             raise _ours(error, self.path) from error
-
-    def _purge(self, column: Any, cancelled: Callable[[], bool]) -> None:
-        """Wait a moment for the removal of blob files that nothing names any more: it comes after the compaction's end."""
-        for _ in range(_PURGE_LOOKS):
-            if cancelled() or len(list(self.path.glob("*.blob"))) <= int(column.property_value("rocksdb.num-blob-files") or 0):
-                return
-            time.sleep(_LOOK_S)
 
     def size(self) -> int:
         """The sizes of its files, those that a checkpoint shares too."""
