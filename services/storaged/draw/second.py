@@ -141,7 +141,6 @@ def take(
     ----------
     version, edge_types, uniform, direction, seed, want_edge_ids
         As in `storaged.draw.neighbors`.
-    bias : Bias
     ids, kinds : int64[m], int32[m] or None
         Where walks are: nodes of parts held here.
     far_kinds : int32[edge types of the schema]
@@ -151,7 +150,6 @@ def take(
     before : Before
     held : bool[m]
         Whether the node before lives in a part held here, so that its edges can be asked.
-    step : int
     """
     m = ids.size
     out = Steps(
