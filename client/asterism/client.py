@@ -8,11 +8,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from asterism import arguments
-from asterism.catalog import Host, Job, PinInfo, SpaceInfo, VersionInfo
+from asterism.catalog import Host, Job, SpaceInfo
 from asterism.graph import Graph
 from asterism.loading import Load
 from asterism.session import Session, left
 from asterism.transport import Transport
+from asterism.versions import PinInfo, VersionInfo
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb

@@ -104,6 +104,7 @@ class Graph(Subgraphs):
         *,
         ntype: NodeTypes = None,
         direction: str = "out",
+        weight: str = "",
         sort: str | None = None,
         weights: bool = True,
         edge_ids: bool = True,
@@ -117,7 +118,7 @@ class Graph(Subgraphs):
             Node ids; -1 and unknown ones have no neighbors.
         etypes : str or list of str, or None
             Edge types; None: all.
-        ntype, direction, weights, edge_ids
+        ntype, direction, weight, weights, edge_ids
             As of `sample_neighbors`.
         sort : {None, "id", "weight"}
             Of each row: by (edge type as asked for, id, edge id); by id over all types; by weight, largest first, ties by id.
@@ -142,6 +143,7 @@ class Graph(Subgraphs):
             want_weights=weights,
             want_edge_ids=edge_ids,
             sort=SORTS[sort],
+            weight=weight,
         )
         reply = self._session.read("neighbors", head, arrays)
         found: Ids = reply.array("ids", "int64")
@@ -187,7 +189,9 @@ class Graph(Subgraphs):
         reply = self._session.read("edge_features", head, {"eids": arguments.ids("edge_ids", edge_ids, least=-1)})
         return arguments.columns(reply.arrays, wanted)
 
-    def scan_nodes(self, ntype: str, names: str | Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[NodeBatch]:
+    def scan_nodes(
+        self, ntype: str, names: str | Iterable[str] = (), *, weight: str = "", version: int | None = None, rows: int = 65536
+    ) -> Iterator[NodeBatch]:
         """Every node of a type once: part after part, by id, all of one version.
 
         Parameters
@@ -196,6 +200,8 @@ class Graph(Subgraphs):
             The node type.
         names : str or list of str
             Features to bring along.
+        weight : str
+            The name of the weights to give back; "" are the nodes' own.
         rows : int
             Of a batch at most; a server may give fewer.
         """
@@ -205,7 +211,9 @@ class Graph(Subgraphs):
             cursor = 0
             while cursor >= 0:
                 self._version(pinned or None)  # a lease may end while a scan is read
-                head = wire.ScanNodesRequest(space=self.space, version=pinned, type_id=type_id, part=part, cursor=cursor, limit=limit, names=wanted)
+                head = wire.ScanNodesRequest(
+                    space=self.space, version=pinned, type_id=type_id, part=part, cursor=cursor, limit=limit, names=wanted, weight=weight
+                )
                 reply = self._session.read("scan_nodes", head)
                 pinned, cursor = version_of(reply.head), _cursor(reply.head)
                 if len(reply.array("ids", "int64")):
@@ -217,7 +225,9 @@ class Graph(Subgraphs):
                         version=pinned,
                     )
 
-    def scan_edges(self, etype: str, names: str | Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[EdgeBatch]:
+    def scan_edges(
+        self, etype: str, names: str | Iterable[str] = (), *, weight: str = "", version: int | None = None, rows: int = 65536
+    ) -> Iterator[EdgeBatch]:
         """Every edge of a type once: part after part of the sources, in out-adjacency order, all of one version."""
         type_id, _ = self._session.edge_type(self.space, etype)
         wanted, pinned, limit = arguments.names(names), self._version(version), arguments.count("rows", rows, least=1)
@@ -225,7 +235,9 @@ class Graph(Subgraphs):
             cursor = 0
             while cursor >= 0:
                 self._version(pinned or None)  # a lease may end while a scan is read
-                head = wire.ScanEdgesRequest(space=self.space, version=pinned, type_id=type_id, part=part, cursor=cursor, limit=limit, names=wanted)
+                head = wire.ScanEdgesRequest(
+                    space=self.space, version=pinned, type_id=type_id, part=part, cursor=cursor, limit=limit, names=wanted, weight=weight
+                )
                 reply = self._session.read("scan_edges", head)
                 pinned, cursor = version_of(reply.head), _cursor(reply.head)
                 if len(reply.array("src", "int64")):

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from asterism.catalog import PinInfo
 from asterism.session import Session
+from asterism.versions import PinInfo
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, Stale
 from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import metad_pb2 as meta

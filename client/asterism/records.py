@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.catalog import Host, Job, PinInfo, Share, SpaceInfo, Task, VersionInfo
+from asterism.catalog import Host, Job, SpaceInfo, Task
 from asterism.results import ExportedFile, PartUnits, TaskResult, TypeAudit
+from asterism.versions import PinInfo, Share, VersionInfo
 
 Ids = NDArray[np.int64]
 Types = NDArray[np.int32]

@@ -70,6 +70,7 @@ class Sampler:
         ntype: Names = None,
         *,
         weighted: bool = True,
+        weight: str = "",
         replace: bool = True,
         probabilities: bool = False,
         seed: int | None = None,
@@ -85,6 +86,8 @@ class Sampler:
             From these types together; None: from all.
         weighted : bool
             By node weight; otherwise uniformly.
+        weight : str
+            The name of the weights: a table of all these types (`asterism_proto.tables.WeightTable`); "" are the nodes' own.
         replace : bool
             False: n distinct nodes, in the order of successive draws.
         probabilities : bool
@@ -116,6 +119,7 @@ class Sampler:
             count=arguments.count("n", n),
             types=[self._session.node_type(self.space, name)[0] for name in arguments.names(ntype)],
             uniform=not weighted,
+            weight=weight,
             distinct=not replace,
             want_probabilities=probabilities,
         )
@@ -127,6 +131,7 @@ class Sampler:
         etype: Names = None,
         *,
         weighted: bool = True,
+        weight: str = "",
         replace: bool = True,
         probabilities: bool = False,
         seed: int | None = None,
@@ -140,8 +145,8 @@ class Sampler:
             How many.
         etype : str or list of str, optional
             From these types together (a triple, or a relation where that is unambiguous); None: from all.
-        weighted, replace, probabilities
-            As of `sample_nodes`.
+        weighted, weight, replace, probabilities
+            As of `sample_nodes`; the weights of that name are given back too.
 
         Returns
         -------
@@ -156,6 +161,7 @@ class Sampler:
             count=arguments.count("n", n),
             types=[self._session.edge_type(self.space, name)[0] for name in arguments.names(etype)],
             uniform=not weighted,
+            weight=weight,
             distinct=not replace,
             want_probabilities=probabilities,
         )
@@ -169,6 +175,7 @@ class Sampler:
         *,
         ntype: NodeTypes = None,
         weighted: bool = True,
+        weight: str = "",
         replace: bool = True,
         direction: str = "out",
         weights: bool = True,
@@ -191,6 +198,8 @@ class Sampler:
             The type of the nodes, or of each. It may be left out where all edge types start at the same one.
         weighted : bool
             By edge weight; otherwise uniformly.
+        weight : str
+            The name of the weights to draw by and to give back: a table of all these edge types; "" are the edges' own.
         replace : bool
             False: distinct edges; a node with n or fewer gives all of them.
         direction : {"out", "in"}
@@ -221,6 +230,7 @@ class Sampler:
             count=arguments.count("n", n),
             replace=replace,
             uniform=not weighted,
+            weight=weight,
             direction=way,
             want_weights=weights,
             want_edge_ids=edge_ids,
@@ -236,6 +246,7 @@ class Sampler:
         *,
         ntype: NodeTypes = None,
         weighted: bool = True,
+        weight: str = "",
         replace: bool = True,
         direction: str = "out",
         weights: bool = True,
@@ -254,7 +265,7 @@ class Sampler:
             The edge types of each hop.
         fanouts : list of int
             Neighbors per node of each hop.
-        ntype, weighted, replace, direction, weights, edge_ids, probabilities
+        ntype, weighted, weight, replace, direction, weights, edge_ids, probabilities
             As of `sample_neighbors`.
 
         Returns
@@ -283,6 +294,7 @@ class Sampler:
             node_type=node_type,
             replace=replace,
             uniform=not weighted,
+            weight=weight,
             direction=way,
             want_weights=weights,
             want_edge_ids=edge_ids,

@@ -25,6 +25,7 @@ class Walker(Sampler):
         *,
         ntype: NodeTypes = None,
         weighted: bool = True,
+        weight: str = "",
         p: float = 1.0,
         q: float = 1.0,
         restart: float = 0.0,
@@ -45,8 +46,8 @@ class Walker(Sampler):
             Steps; as many as ``metapath`` has where left out.
         ntype : str or int[m], optional
             The type of the nodes, or of each. It may be left out where the first step's edge types start at the same one.
-        weighted : bool
-            By edge weight; otherwise uniformly over edges.
+        weighted, weight
+            By edge weight, of that name ("" are the edges' own); otherwise uniformly over edges.
         p, q : float
             node2vec's: a step back to where the walk was is 1 / p times as likely as its weight alone makes it, a step to a node
             that is not joined to where the walk was 1 / q times; in 0.001 .. 1000. Joined is: there is an edge to it along the
@@ -96,6 +97,7 @@ class Walker(Sampler):
             length=taken,
             node_type=node_type,
             uniform=not weighted,
+            weight=weight,
             direction=way,
             restart=restart,
             p=p,

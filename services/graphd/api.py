@@ -19,7 +19,18 @@ from graphd import read, rows, sample, subgraph, walk, write
 from graphd.fanout import Fanout
 from graphd.news import News
 from graphd.once import Groups, Run, Single, SmallLoads
-from graphd.requests import adjacent_of, check_types, direction_of, draw_of, edge_types_of, growing_of, hop_of, starts_of, walking_of
+from graphd.requests import (
+    adjacent_of,
+    check_types,
+    direction_of,
+    draw_of,
+    edge_types_of,
+    growing_of,
+    hop_of,
+    starts_of,
+    walking_of,
+    weights_of,
+)
 from graphd.route import Routes, Space, Version
 from graphd.sample import Sampling, Sections
 from graphd.totals import EDGE, NODE
@@ -145,12 +156,12 @@ class GraphApi:
 
     def sample_nodes(self, request: Frame, call: Call) -> Frame:
         """Global draws of nodes."""
-        sections, version = self._answered(request, call, lambda at: sample.draw(at, draw_of(NODE, at.space.schema, request.head)))
+        sections, version = self._answered(request, call, lambda at: _drawn(at, NODE, request.head))
         return Frame(wire.SampleNodesReply(version=version.version, digest=version.digest), sections)
 
     def sample_edges(self, request: Frame, call: Call) -> Frame:
         """Global draws of edges."""
-        sections, version = self._answered(request, call, lambda at: sample.draw(at, draw_of(EDGE, at.space.schema, request.head)))
+        sections, version = self._answered(request, call, lambda at: _drawn(at, EDGE, request.head))
         return Frame(wire.SampleEdgesReply(version=version.version, digest=version.digest), sections)
 
     def sample_neighbors(self, request: Frame, call: Call) -> Frame:
@@ -159,7 +170,8 @@ class GraphApi:
 
         def run(at: Sampling) -> Sections:
             nodes, types = starts_of(request, at.space.schema)
-            return sample.neighbors(at, hop_of(at.space.schema, head, head.edge_types, head.count, 0), nodes, head.node_type, types)
+            hop = hop_of(at.space.schema, head, head.edge_types, head.count, 0)
+            return sample.neighbors(at.by(weights_of(EDGE, at.space.schema, hop.edge_types, head.weight)), hop, nodes, head.node_type, types)
 
         sections, version = self._answered(request, call, run)
         return Frame(wire.SampleNeighborsReply(version=version.version, digest=version.digest), sections)
@@ -173,7 +185,8 @@ class GraphApi:
         def run(at: Sampling) -> Sections:
             nodes, types = starts_of(request, at.space.schema)
             hops = [hop_of(at.space.schema, head, hop.edge_types, hop.count, h) for h, hop in enumerate(head.hops)]
-            return sample.fanout(at, hops, nodes, head.node_type, types)
+            followed = [edge_type for hop in hops for edge_type in hop.edge_types]
+            return sample.fanout(at.by(weights_of(EDGE, at.space.schema, followed, head.weight)), hops, nodes, head.node_type, types)
 
         sections, version = self._answered(request, call, run)
         return Frame(wire.SampleFanoutReply(version=version.version, digest=version.digest), sections)
@@ -184,7 +197,9 @@ class GraphApi:
 
         def run(at: Sampling) -> Sections:
             nodes, types = starts_of(request, at.space.schema)
-            return walk.walk(at, walking_of(at.space.schema, head), nodes, head.node_type, types)
+            how = walking_of(at.space.schema, head)
+            followed = [edge_type for step in how.steps for edge_type in step]
+            return walk.walk(at.by(weights_of(EDGE, at.space.schema, followed, head.weight)), how, nodes, head.node_type, types)
 
         sections, version = self._answered(request, call, run)
         return Frame(wire.RandomWalkReply(version=version.version, digest=version.digest), sections)
@@ -195,7 +210,9 @@ class GraphApi:
 
         def run(at: Sampling) -> Sections:
             nodes, types = starts_of(request, at.space.schema)
-            return subgraph.subgraph(at, growing_of(at.space.schema, head), nodes, head.node_type, types)
+            how = growing_of(at.space.schema, head)
+            by = at.by(weights_of(EDGE, at.space.schema, [reach.edge_type for reach in head.reach], head.weight))
+            return subgraph.subgraph(by, how, nodes, head.node_type, types)
 
         sections, version = self._answered(request, call, run)
         return Frame(wire.SampleSubgraphReply(version=version.version, digest=version.digest), sections)
@@ -208,7 +225,8 @@ class GraphApi:
 
         def run(at: Sampling) -> Sections:
             nodes, types = starts_of(request, at.space.schema)
-            return read.neighbors(at, adjacent_of(at.space.schema, head), nodes, head.node_type, types)
+            what = adjacent_of(at.space.schema, head)
+            return read.neighbors(at.by(weights_of(EDGE, at.space.schema, what.edge_types, head.weight)), what, nodes, head.node_type, types)
 
         sections, version = self._at_version(request, call, run)
         return Frame(wire.NeighborsReply(version=version), sections)
@@ -254,7 +272,8 @@ class GraphApi:
 
         def run(at: Sampling) -> tuple[Sections, int]:
             check_types("node", at.space.schema, [head.type_id])
-            return read.scan_nodes(at, head.type_id, head.part, head.cursor, head.limit, list(head.names))
+            by = at.by(weights_of(NODE, at.space.schema, [head.type_id], head.weight))
+            return read.scan_nodes(by, head.type_id, head.part, head.cursor, head.limit, list(head.names))
 
         (sections, cursor), version = self._at_version(request, call, run)
         return Frame(wire.ScanNodesReply(version=version, next_cursor=cursor), sections)
@@ -265,7 +284,8 @@ class GraphApi:
 
         def run(at: Sampling) -> tuple[Sections, int]:
             check_types("edge", at.space.schema, [head.type_id])
-            return read.scan_edges(at, head.type_id, head.part, head.cursor, head.limit, list(head.names))
+            by = at.by(weights_of(EDGE, at.space.schema, [head.type_id], head.weight))
+            return read.scan_edges(by, head.type_id, head.part, head.cursor, head.limit, list(head.names))
 
         (sections, cursor), version = self._at_version(request, call, run)
         return Frame(wire.ScanEdgesReply(version=version, next_cursor=cursor), sections)
@@ -327,6 +347,12 @@ class GraphApi:
             self._news.wait_for(partial(_reached, before=space, number=number), min(_CATCH_UP_S, call.remaining()))
             space = self._news.routes.space(space.name)
         return space.at(number)
+
+
+def _drawn(at: Sampling, element: int, head: Any) -> Sections:
+    """A global draw."""
+    what = draw_of(element, at.space.schema, head)
+    return sample.draw(at.by(weights_of(element, at.space.schema, what.types, head.weight)), what)
 
 
 def _newer(routes: Routes, *, before: Space) -> bool:

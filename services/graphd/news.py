@@ -11,10 +11,7 @@ from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from graphd.route import Routes, Space, Version
-from graphd.totals import Total, Totals
-
-_OWN_WEIGHT = ("", "weight")
-"""Names of the weight that every row has; totals of further ones measure the same rows."""
+from graphd.totals import OWN_WEIGHTS, Total, Totals
 
 
 class News:
@@ -82,9 +79,9 @@ def _space(route: meta.SpaceRoute, known: Mapping[tuple[int, int], Version]) -> 
 
 
 def _version(manifest: pb.Manifest, parts: int) -> Version:
-    by_share = {
-        (int(total.element), total.type_id, total.part): Total(count=total.count, positive=total.positive, weight=total.weight)
-        for total in manifest.totals
-        if total.weight_name in _OWN_WEIGHT
-    }
-    return Version(version=manifest.version, digest=manifest.digest, totals=Totals(parts=parts, by_share=by_share))
+    by_share: dict[tuple[int, int, int], Total] = {}
+    named: dict[str, dict[tuple[int, int, int], Total]] = {}
+    for total in manifest.totals:
+        of = by_share if total.weight_name in OWN_WEIGHTS else named.setdefault(total.weight_name, {})
+        of[int(total.element), total.type_id, total.part] = Total(count=total.count, positive=total.positive, weight=total.weight)
+    return Version(version=manifest.version, digest=manifest.digest, totals=Totals(parts=parts, by_share=by_share, named=named))

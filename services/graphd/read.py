@@ -50,6 +50,7 @@ def neighbors(sampling: Sampling, what: Adjacent, nodes: Ids, node_type: int, ty
         want_weights=what.want_weights or by_weight,
         want_edge_ids=what.want_edge_ids,
         top=what.top,
+        weight=sampling.weights,
     )
     if what.top * len(nodes) * _NEIGHBOR_BYTES > REPLY_BYTES:
         most = REPLY_BYTES // (_NEIGHBOR_BYTES * what.top)
@@ -119,7 +120,15 @@ def scan_nodes(sampling: Sampling, type_id: int, part: int, cursor: int, limit: 
     """A run of one part's nodes by id, and where the next one begins (-1: that was all)."""
     owner = sampling.space.schema.node_types[type_id]
     _check_columns(owner, names)
-    head = store.ReadNodesRequest(at=sampling.at(), type_id=type_id, part=part, cursor=cursor, limit=_rows(owner, names, limit, 12), names=names)
+    head = store.ReadNodesRequest(
+        at=sampling.at(),
+        type_id=type_id,
+        part=part,
+        cursor=cursor,
+        limit=_rows(owner, names, limit, 12),
+        names=names,
+        weight=sampling.weights,
+    )
     reply = _ask_part(sampling, "read_nodes", part, head)
     return dict(reply.arrays), _next_cursor(reply)
 
@@ -128,7 +137,9 @@ def scan_edges(sampling: Sampling, type_id: int, part: int, cursor: int, limit: 
     """A run of one part's edges in out-adjacency order, its features fetched by edge id, and where the next one begins."""
     owner = sampling.space.schema.edge_types[type_id]
     _check_columns(owner, names)
-    head = store.ReadEdgesRequest(at=sampling.at(), type_id=type_id, part=part, cursor=cursor, limit=_rows(owner, names, limit, 28))
+    head = store.ReadEdgesRequest(
+        at=sampling.at(), type_id=type_id, part=part, cursor=cursor, limit=_rows(owner, names, limit, 28), weight=sampling.weights
+    )
     reply = _ask_part(sampling, "read_edges", part, head)
     sections: Sections = dict(reply.arrays)
     if names:

@@ -13,7 +13,21 @@ from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
 from graphd import read, sample, subgraph, walk
 from graphd.sample import Ids, Types
-from graphd.totals import NODE
+from graphd.totals import NODE, OWN_WEIGHTS
+from graphkit import rng
+
+
+def weights_of(element: int, schema: Schema, types: Sequence[int], name: str) -> str:
+    """The name of the weights that a request wants, "" for the rows' own; NotFound where one of its types has none of it."""
+    for type_id in types:
+        if name not in OWN_WEIGHTS:
+            (schema.node_types if element == NODE else schema.edge_types)[type_id].table(name)
+    return _named(name)
+
+
+def _named(weights: str) -> str:
+    return "" if weights in OWN_WEIGHTS else weights
+
 
 _LEAST_BIAS, _MOST_BIAS = 1e-3, 1e3
 
@@ -26,7 +40,7 @@ def draw_of(element: int, schema: Schema, head: Any) -> sample.Global:
     return sample.Global(
         element=element,
         types=tuple(types or range(len(of))),
-        seed=head.seed,
+        seed=rng.seed_of(head.seed, _named(head.weight)),
         count=head.count,
         uniform=head.uniform,
         distinct=head.distinct,
@@ -44,7 +58,7 @@ def hop_of(schema: Schema, head: Any, edge_types: Sequence[int], count: int, hop
         replace=head.replace,
         uniform=head.uniform,
         direction=direction_of(schema, head.direction),
-        seed=head.seed,
+        seed=rng.seed_of(head.seed, _named(head.weight)),
         hop=hop,
         want_weights=head.want_weights,
         want_edge_ids=head.want_edge_ids,
@@ -66,7 +80,7 @@ def walking_of(schema: Schema, head: Any) -> walk.Walking:
         length=head.length,
         uniform=head.uniform,
         direction=direction_of(schema, head.direction),
-        seed=head.seed,
+        seed=rng.seed_of(head.seed, _named(head.weight)),
         restart=head.restart,
         p=head.p or 1.0,
         q=head.q or 1.0,
@@ -82,7 +96,7 @@ def growing_of(schema: Schema, head: Any) -> subgraph.Growing:
         replace=head.replace,
         uniform=head.uniform,
         direction=direction_of(schema, head.direction),
-        seed=head.seed,
+        seed=rng.seed_of(head.seed, _named(head.weight)),
         disjoint=head.disjoint,
         every=head.every,
         want_edge_ids=head.want_edge_ids,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,12 @@ class Sampling:
     version: Version
     fanout: Fanout
     call: Call
+    weights: str = ""
+    """The name of the weights that it draws by; "" are the rows' own."""
+
+    def by(self, weights: str) -> Sampling:
+        """The same by the weights of that name."""
+        return replace(self, version=replace(self.version, totals=self.version.totals.weighed(weights)), weights=weights)
 
     def at(self) -> store.At:
         """The version, as a storaged is told."""
@@ -98,7 +104,8 @@ def _nothing(sampling: Sampling, what: Global) -> str:
     rows = totals.available(what.element, what.types, uniform=True)
     where = f"version {sampling.version.version} of space {sampling.space.name!r}"
     if rows:
-        return f"nothing to draw from {names}: all {rows} weights in {where} are zero; draw uniformly"
+        which = f" {sampling.weights!r}" if sampling.weights else ""
+        return f"nothing to draw from {names}: all {rows} weights{which} in {where} are zero; draw uniformly"
     return f"nothing to draw from {names}: {where} has no such {_WORD[what.element]}"
 
 
@@ -135,6 +142,7 @@ def _global_head(sampling: Sampling, what: Global, host: int, start: int, count:
         race=race,
         want_probabilities=what.want_probabilities,
         rest=rest,
+        weight=sampling.weights,
     )
 
 
@@ -217,6 +225,7 @@ def neighbors(sampling: Sampling, how: Neighbors, nodes: Ids, node_type: int, ty
         want_weights=how.want_weights,
         want_edge_ids=how.want_edge_ids,
         want_probabilities=how.want_probabilities,
+        weight=sampling.weights,
     )
     plan = split.owners(sampling.space, nodes)
     if not plan:  # no node, so nobody owns one: somebody still knows the shapes

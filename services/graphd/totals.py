@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from graphkit import split
 
 NODE, EDGE = 1, 2
+OWN_WEIGHTS = ("", "weight")
+"""Names of the weights that every row has; totals of further ones measure the same rows."""
 _KEPT = 256
 """Shares of so many different requests are kept per version."""
 
@@ -32,8 +34,21 @@ class Totals:
     parts: int
     by_share: Mapping[tuple[int, int, int], Total]
     """(element, type, part) -> total."""
+    named: Mapping[str, Mapping[tuple[int, int, int], Total]] = field(default_factory=dict)
+    """The same of each further weight name, of the types that have it."""
+    _weighed: dict[str, Totals] = field(default_factory=dict)
     _shares: dict[tuple[int, tuple[int, ...], bool], split.Shares] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def weighed(self, weights: str) -> Totals:
+        """The totals by the weights of that name, in place of the rows' own (""); types that have none of it keep theirs."""
+        if not weights:
+            return self
+        found = self._weighed.get(weights)
+        if found is None:
+            found = Totals(parts=self.parts, by_share={**self.by_share, **self.named.get(weights, {})})
+            self._weighed[weights] = found
+        return found
 
     def shares(self, element: int, types: Sequence[int], *, uniform: bool) -> split.Shares:
         """The shares of every (type, part) in draws from ``types``, by live rows or by weight."""

@@ -106,6 +106,7 @@ class _Paths:
             p=how.p,
             q=how.q,
             want_edge_ids=how.want_edge_ids,
+            weight=sampling.weights,
         )
         self.current = nodes.copy()
         self.done = np.zeros(len(nodes), np.int64)

@@ -85,6 +85,7 @@ def edges(writing: Writing, type_id: int, base: int, sections: Sections, *, ends
     near: Sections = {"src": sections["src"], "dst": sections["dst"], "eid": eid}
     if "weight" in sections:
         near["weight"] = sections["weight"]
+    near |= {f"w:{name}": sections[f"f:{name}"] for name in edge_type.weight_columns if f"f:{name}" in sections}
     blocks = [Blocks(kind=store.OUT_EDGES, type_id=type_id, parts=writing.ids_part(near["src"]), sections=near)]
     if schema.has_in:
         blocks.append(Blocks(kind=store.IN_EDGES, type_id=type_id, parts=writing.ids_part(near["dst"]), sections=near))

@@ -19,7 +19,7 @@ _SALT = np.uint64(0xD6E8FEB86659FD93)
 _S30, _S27, _S31, _S12, _ONE = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(12), np.uint64(1)
 
 # Purposes: the first tag under a seed. A purpose is never reused for another kind of draw.
-PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, RACE, RESTART, RETURN = range(1, 9)
+PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, RACE, RESTART, RETURN, WEIGHTS = range(1, 10)
 
 
 @inlined
@@ -62,3 +62,8 @@ def key_of(seed: int, *tags: int) -> np.uint64:
         for tag in tags:
             key = np.uint64(derive(key, np.uint64(tag)))
     return key
+
+
+def seed_of(seed: int, weights: str) -> int:
+    """The seed of draws by the weights of that name: independent of those by any others; the rows' own ("") keep theirs."""
+    return int(key_of(seed, WEIGHTS, *weights.encode())) if weights else seed

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from asterism_proto.hygiene import OWN_WEIGHTS
+
 _WORD = (1 << 64) - 1
-OWN_WEIGHT = ("", "weight")
-"""Names of the weight that every row has; totals of further ones measure the same rows."""
 
 
 class Element(Enum):
@@ -49,6 +49,18 @@ class Total:
     """Edges dropped because an end is dead at the cut."""
     underflow: int = 0
     """Shares below 2^-64."""
+    zero: int = 0
+    """Rows that weigh 0 by themselves."""
+    subnormal: int = 0
+    """Rows of a weight above 0 and below 2^-126."""
+    negative: int = 0
+    """Rows for which an expression gave a negative number, and likewise below: they weigh 0."""
+    nan: int = 0
+    infinite: int = 0
+    squares: float = 0.0
+    """Neumaier sum of the squares of weights, in canonical order."""
+    largest: float = 0.0
+    """The largest weight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,27 +170,22 @@ def fault(result: Result, parts: Sequence[int]) -> str:
 
 
 def disagreement(totals: Iterable[Total], edge_types: Sequence[str]) -> str:
-    """Which edge type's out- and in-copies differ over all parts, and by how much; empty if none does.
+    """Which edge type's out- and in-copies differ over all parts, in edges or in weights of some name; empty if none does.
 
     ``edge_types`` are names by type id. Sums of mixes are taken modulo 2^64, so that their order does not matter.
     """
-    count_out, count_in = [0] * len(edge_types), [0] * len(edge_types)
-    mix_out, mix_in = [0] * len(edge_types), [0] * len(edge_types)
-    counted: set[tuple[int, int]] = set()
+    groups: dict[tuple[int, str], list[Total]] = {}
     for total in totals:
-        # Every weight name of a type counts the same edges: once is enough.
-        if total.element is not Element.EDGE or (total.part, total.type_id) in counted:
-            continue
-        counted.add((total.part, total.type_id))
-        if total.type_id >= len(edge_types):
-            return f"edge type {total.type_id} is reported, but the schema has {len(edge_types)} edge types"
-        count_out[total.type_id] += total.count
-        count_in[total.type_id] += total.count_in
-        mix_out[total.type_id] = (mix_out[total.type_id] + total.mix_out) & _WORD
-        mix_in[total.type_id] = (mix_in[total.type_id] + total.mix_in) & _WORD
-    for i, name in enumerate(edge_types):
-        if count_out[i] != count_in[i]:
-            return f"edge type {name}: {count_out[i]} out-copies but {count_in[i]} in-copies"
-        if mix_out[i] != mix_in[i]:
-            return f"edge type {name}: out- and in-copies differ in content (mix {mix_out[i]:#018x} against {mix_in[i]:#018x})"
+        if total.element is Element.EDGE:
+            if total.type_id >= len(edge_types):
+                return f"edge type {total.type_id} is reported, but the schema has {len(edge_types)} edge types"
+            groups.setdefault((total.type_id, "" if total.weight_name in OWN_WEIGHTS else total.weight_name), []).append(total)
+    for (type_id, weight_name), group in sorted(groups.items()):
+        what = f"edge type {edge_types[type_id]}" + (f", weight {weight_name!r}" if weight_name else "")
+        count_out, count_in = sum(total.count for total in group), sum(total.count_in for total in group)
+        if count_out != count_in:
+            return f"{what}: {count_out} out-copies but {count_in} in-copies"
+        mix_out, mix_in = sum(total.mix_out for total in group) & _WORD, sum(total.mix_in for total in group) & _WORD
+        if mix_out != mix_in:
+            return f"{what}: out- and in-copies differ in content (mix {mix_out:#018x} against {mix_in:#018x})"
     return ""

@@ -142,6 +142,13 @@ def total_to(total: Total) -> pb.Total:
         count_in=total.count_in,
         dropped=total.dropped,
         underflow=total.underflow,
+        zero=total.zero,
+        subnormal=total.subnormal,
+        negative=total.negative,
+        nan=total.nan,
+        infinite=total.infinite,
+        squares=total.squares,
+        largest=total.largest,
     )
 
 
@@ -162,6 +169,13 @@ def total_of(message: pb.Total) -> Total:
         count_in=message.count_in,
         dropped=message.dropped,
         underflow=message.underflow,
+        zero=message.zero,
+        subnormal=message.subnormal,
+        negative=message.negative,
+        nan=message.nan,
+        infinite=message.infinite,
+        squares=message.squares,
+        largest=message.largest,
     )
 
 

@@ -27,7 +27,7 @@ from graphd.news import News
 from graphd.warm import warm
 from standalone import published
 from storaged.api import StoreApi
-from storaged.draw import Share, Version
+from storaged.draw import Share, Version, by_name
 from storaged.folders import Folders
 from storaged.holdings import Holdings
 from storaged.store.image import open_part
@@ -227,12 +227,16 @@ def _locked(build: Path) -> int:
 
 def _opened(folders: Folders, space_id: int, schema: Schema, manifest: pb.Manifest) -> Version:
     parts = folders.build(space_id, manifest.job_id) / "parts"
+    totals, named = by_name(
+        (t.weight_name, (t.element, t.type_id, t.part), Share(count=t.count, positive=t.positive, weight=t.weight)) for t in manifest.totals
+    )
     return Version(
         space_id=space_id,
         version=manifest.version,
         digest=manifest.digest,
         schema=schema,
-        totals={(t.element, t.type_id, t.part): Share(count=t.count, positive=t.positive, weight=t.weight) for t in manifest.totals},
+        totals=totals,
+        named=named,
         parts={image.part: open_part(parts / f"p{image.part:05d}", verify=False) for image in manifest.images},
     )
 

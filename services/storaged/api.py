@@ -92,7 +92,7 @@ class StoreApi:
     def draw_nodes(self, request: Frame, call: Call) -> Frame:
         """This storaged's share of global draws of nodes."""
         head: Any = request.head
-        version = self._version(head.at)
+        version = self._version(head.at).weighed(head.weight, draw.NODE, head.types)
         if head.rest:
             rest = draw.rest_of_nodes(version, types=list(head.types), parts=list(head.parts), **_taken(request))
             return Frame(pb.DrawNodesReply(), {"rest": rest})
@@ -106,7 +106,7 @@ class StoreApi:
     def draw_edges(self, request: Frame, call: Call) -> Frame:
         """This storaged's share of global draws of edges."""
         head: Any = request.head
-        version = self._version(head.at)
+        version = self._version(head.at).weighed(head.weight, draw.EDGE, head.types)
         if head.rest:
             rest = draw.rest_of_edges(version, types=list(head.types), parts=list(head.parts), **_taken(request))
             return Frame(pb.DrawEdgesReply(), {"rest": rest})
@@ -123,7 +123,7 @@ class StoreApi:
         """Neighbors of the nodes that live here."""
         head: Any = request.head
         drawn = draw.neighbors(
-            self._version(head.at),
+            self._version(head.at).weighed(head.weight, draw.EDGE, head.edge_types),
             edge_types=list(head.edge_types),
             node_type=head.node_type,
             ids=request.array("ids", "int64"),
@@ -171,7 +171,8 @@ class StoreApi:
             before_kinds=request.optional("before_types", "int32"),
             attempts=request.optional("attempts", "int64"),
         )
-        walks = draw.walk(self._version(head.at), rules, places)
+        followed = [edge_type for step in head.steps for edge_type in step.edge_types]
+        walks = draw.walk(self._version(head.at).weighed(head.weight, draw.EDGE, followed), rules, places)
         sections = _present(indptr=walks.indptr, ids=walks.ids, types=walks.types, eids=walks.eids)
         if walks.open is not None:
             hanging = walks.open
@@ -198,7 +199,7 @@ class StoreApi:
     def read_neighbors(self, request: Frame, call: Call) -> Frame:
         """All neighbors of the nodes that live here, or the heaviest."""
         head: Any = request.head
-        version, near = self._version(head.at), _near(request)
+        version, near = self._version(head.at).weighed(head.weight, draw.EDGE, head.edge_types), _near(request)
         if head.top:
             found = draw.top_neighbors(version, count=head.top, want_edge_ids=head.want_edge_ids, **near)
         else:
@@ -225,13 +226,15 @@ class StoreApi:
     def read_nodes(self, request: Frame, call: Call) -> Frame:
         """A run of one part's nodes."""
         head: Any = request.head
-        sections, cursor = draw.read_nodes(self._version(head.at), head.type_id, head.part, head.cursor, head.limit, list(head.names))
+        version = self._version(head.at).weighed(head.weight, draw.NODE, [head.type_id])
+        sections, cursor = draw.read_nodes(version, head.type_id, head.part, head.cursor, head.limit, list(head.names))
         return Frame(pb.ReadNodesReply(next_cursor=cursor), sections)
 
     def read_edges(self, request: Frame, call: Call) -> Frame:
         """A run of one part's edges."""
         head: Any = request.head
-        sections, cursor = draw.read_edges(self._version(head.at), head.type_id, head.part, head.cursor, head.limit)
+        version = self._version(head.at).weighed(head.weight, draw.EDGE, [head.type_id])
+        sections, cursor = draw.read_edges(version, head.type_id, head.part, head.cursor, head.limit)
         return Frame(pb.ReadEdgesReply(next_cursor=cursor), sections)
 
     def _version(self, at: pb.At) -> draw.Version:

@@ -27,7 +27,7 @@ from storaged import work
 from storaged.api import StoreApi
 from storaged.build.task import Total
 from storaged.cluster import Cluster
-from storaged.draw import Share
+from storaged.draw import Share, by_name
 from storaged.folders import Folders
 from storaged.holdings import Holdings, Wanted, WantedSpace
 from storaged.opening import Opener
@@ -297,11 +297,15 @@ def _sealed(manifest: pb.Manifest) -> work.Sealed:
 
 
 def _version(manifest: pb.Manifest) -> Wanted:
+    totals, named = by_name(
+        (t.weight_name, (t.element, t.type_id, t.part), Share(count=t.count, positive=t.positive, weight=t.weight)) for t in manifest.totals
+    )
     return Wanted(
         version=manifest.version,
         job_id=manifest.job_id,
         digest=manifest.digest,
-        totals={(t.element, t.type_id, t.part): Share(count=t.count, positive=t.positive, weight=t.weight) for t in manifest.totals},
+        totals=totals,
+        named=named,
         images={image.part: image.digest for image in manifest.images},
     )
 

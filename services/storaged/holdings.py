@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from asterism_proto.errors import AsterismError, Stale
 from asterism_proto.schema import Schema
 from storaged.draw import Share, Version
+from storaged.draw.version import Key
 from storaged.folders import Folders
 from storaged.store.graph import GraphStore
 
@@ -27,8 +28,10 @@ class Wanted:
     version: int
     job_id: int
     digest: str
-    totals: Mapping[tuple[int, int, int], Share]
-    """(element, type, part) -> share, of every part of the space."""
+    totals: Mapping[Key, Share]
+    """Of every part of the space."""
+    named: Mapping[str, Mapping[Key, Share]]
+    """The same of each further weight name."""
     images: Mapping[int, str]
     """part -> digest of its image."""
 

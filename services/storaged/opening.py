@@ -103,7 +103,15 @@ class Opener:
             return
         finally:
             self._changed()
-        version = Version(space_id=space.space_id, version=want.version, digest=want.digest, schema=space.schema, totals=want.totals, parts=images)
+        version = Version(
+            space_id=space.space_id,
+            version=want.version,
+            digest=want.digest,
+            schema=space.schema,
+            totals=want.totals,
+            named=want.named,
+            parts=images,
+        )
         if self._holdings.opened(space.space_id, want, version):
             logger.info("version_opened", extra={"space": space.name, "version": want.version, "parts": len(images)})
         self._changed()

@@ -251,6 +251,7 @@ def test_openapi_describes_every_route_and_its_refusals(door: Door) -> None:
             "/spaces/{name}",
             "/spaces/{name}/versions",
             "/spaces/{name}/versions/{version}",
+            "/spaces/{name}/versions/{version}/hygiene",
             "/hosts",
         )
     }

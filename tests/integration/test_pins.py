@@ -17,8 +17,8 @@ from tests.kit.cluster import LocalCluster
 
 import asterism
 from asterism import Client, Graph, export
-from asterism.catalog import VersionInfo
 from asterism.transport import GrpcTransport
+from asterism.versions import VersionInfo
 from asterism_proto.errors import InvalidRequest, NotFound, Stale, Unavailable
 
 FLAGS = {

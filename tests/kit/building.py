@@ -66,6 +66,9 @@ def blocks_of(schema: Schema, load_id: int, chunk: int, op: Op) -> list[Block]:
     else:
         plain = {name: array for name, array in op.arrays.items() if not name.startswith("f:")}
         features = {name: array for name, array in op.arrays.items() if name.startswith("f:")}
+        if op.kind == graph.OUT_EDGES:
+            named = schema.edge_types[op.type_id].weight_columns
+            plain |= {f"w:{name}": op.arrays[f"f:{name}"] for name in named if f"f:{name}" in op.arrays}
         inward = graph.IN_EDGES if op.kind == graph.OUT_EDGES else graph.IN_EDGE_DELETES
         send(op.kind, owner("src"), plain)
         if schema.has_in:

@@ -23,12 +23,19 @@ def schema(placement: str = "mix64") -> dict[str, Any]:
         "placement": placement,
         "direction": "both",
         "nodes": {
-            "person": {"weighted": True, "features": {"age": "int16", "name": "bytes"}},
-            "paper": {"features": {"vec": {"dtype": "float32", "shape": [3]}, "words": {"kind": "ragged", "dtype": "int64"}}},
+            "person": {"weighted": True, "features": {"age": "int16", "name": "bytes"}, "tables": {"aged": "log1p(age) * min(weight, 1)"}},
+            "paper": {
+                "tables": {"aged": "2"},
+                "features": {"vec": {"dtype": "float32", "shape": [3]}, "words": {"kind": "ragged", "dtype": "int64"}},
+            },
         },
         "edges": {
-            "person:writes:paper": {"weighted": True, "features": {"when": "int64", "tags": {"kind": "ragged", "dtype": "float32"}}},
-            "paper:cites:paper": {"weighted": True},
+            "person:writes:paper": {
+                "weighted": True,
+                "features": {"when": "int64", "tags": {"kind": "ragged", "dtype": "float32"}},
+                "tables": {"recent": "pow(weight, 0.25) * exp((when - 2500) / 500)"},
+            },
+            "paper:cites:paper": {"weighted": True, "tables": {"recent": {"expression": "log(weight)", "invalid": "zero"}}},
             "paper:by:person": {},
         },
     }
@@ -111,6 +118,22 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "disjoint subgraph against the edges": lambda: graph.sample_subgraph(
             papers[:20], {"cites": [-1, 2], "writes": [3, 0]}, ntype="paper", direction="in", disjoint=True, expand="every", seed=SEED
         ),
+        "nodes by name": lambda: graph.sample_nodes(700, weight="aged", seed=SEED),
+        "distinct nodes by name": lambda: graph.sample_nodes(300, "person", weight="aged", replace=False, probabilities=True, seed=SEED),
+        "edges by name": lambda: graph.sample_edges(900, ["writes", "cites"], weight="recent", probabilities=True, seed=SEED),
+        "distinct edges by name": lambda: graph.sample_edges(600, "writes", weight="recent", replace=False, seed=SEED),
+        "neighbors by name": lambda: graph.sample_neighbors(people, "writes", 5, weight="recent", edge_ids=True, seed=SEED),
+        "distinct neighbors by name, against the edges": lambda: graph.sample_neighbors(
+            papers, ["writes", "cites"], 5, weight="recent", direction="in", replace=False, edge_ids=True, seed=SEED
+        ),
+        "fanout by name": lambda: graph.sample_fanout(people, ["writes", "cites"], [4, 3], weight="recent", probabilities=True, seed=SEED),
+        "all neighbors by name": lambda: graph.neighbors(papers, ["cites", "writes"], weight="recent", direction="in", sort="weight"),
+        "walks by name": lambda: graph.random_walk(people, ["writes", "cites", "cites"], 5, weight="recent", restart=0.2, seed=SEED),
+        "subgraph by name": lambda: graph.sample_subgraph(
+            papers[:30], [3, 2], ["cites"], ntype="paper", weight="recent", weights=True, replace=False, seed=SEED
+        ),
+        "scan of nodes by name": lambda: list(graph.scan_nodes("person", weight="aged", rows=13)),
+        "scan of edges by name": lambda: list(graph.scan_edges("writes", weight="recent", rows=37)),
         "node features": lambda: graph.node_features(people, ["age", "name", "weight"], "person"),
         "paper features": lambda: graph.node_features(papers, ["words", "vec"]),
         "edge features": lambda: graph.edge_features([0, 5, WRITES - 1, 10**12, -1, 5], ["tags", "when"], "writes"),

@@ -17,7 +17,7 @@ import psutil
 
 import asterism
 from asterism import Client, Graph
-from asterism.catalog import VersionInfo
+from asterism.versions import VersionInfo
 from tests.kit.cluster import LocalCluster
 
 AUDITED = 1e-9

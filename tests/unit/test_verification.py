@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from asterism.catalog import Share
 from asterism.verification import statistics
 from asterism.verification.census import ZERO, Census, Ends, Neighborhood
+from asterism.versions import Share
 
 
 @pytest.mark.parametrize("freedom", [0.5, 1, 2, 3, 10, 63, 1000, 20_000])

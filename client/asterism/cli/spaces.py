@@ -14,7 +14,8 @@ from asterism_proto.errors import InvalidRequest
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from asterism.catalog import PinInfo, SpaceInfo, VersionInfo
+    from asterism.catalog import SpaceInfo
+    from asterism.versions import PinInfo, VersionInfo
     from asterism_proto.schema import Schema
 
 app = typer.Typer(no_args_is_help=True, help="Spaces: one graph each, with a schema, parts and versions.")

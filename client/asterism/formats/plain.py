@@ -91,7 +91,7 @@ class PlainSource:
 
     def _made(self) -> Schema:
         nodes = tuple(
-            NodeType(name=node.name, weighted=node.weight is not None, features=tuple(spec.feature for spec in node.features))
+            NodeType(name=node.name, weighted=node.weight is not None, features=tuple(spec.feature for spec in node.features), tables=node.tables)
             for node in self._nodes.values()
         )
         made: list[EdgeType] = []
@@ -105,6 +105,7 @@ class PlainSource:
                 multiplicity=edge.edges,
                 missing=edge.missing,
                 features=tuple(spec.feature for spec in edge.features),
+                tables=edge.tables,
             )
             made.append(forward)
             if edge.reverse is not None:

@@ -14,6 +14,7 @@ from asterism.formats.chunks import safe_name
 from asterism.formats.csvfiles import CsvOptions
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Feature
+from asterism_proto.tables import WeightTable, tables_of
 
 Files = tuple[tuple[Path, str], ...]
 _SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".npy": "numpy", ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".dat": "csv"}
@@ -52,6 +53,7 @@ class NodeSpec:
     key: str | None = None
     weight: str | None = None
     features: tuple[FeatureSpec, ...] = ()
+    tables: tuple[WeightTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,7 @@ class EdgeSpec:
     dst: str
     weight: str | None = None
     features: tuple[FeatureSpec, ...] = ()
+    tables: tuple[WeightTable, ...] = ()
     edges: str = "multi"
     missing: str = "reject"
     reverse: str | None = None
@@ -116,8 +119,8 @@ def read_spec(path: Path, root: Path | None = None) -> SpaceSpec:
 
 _CSV_WORDS = {"delimiter", "header", "quote", "nulls", "encoding", "multiline"}
 _TABLE_WORDS = {"files", "format", "columns", "csv"}
-_NODE_WORDS = _TABLE_WORDS | {"count", "id", "key", "weight", "features"}
-_EDGE_WORDS = _TABLE_WORDS | {"src", "dst", "weight", "features", "edges", "missing", "reverse", "symmetry", "self_loops", "aggregate"}
+_NODE_WORDS = _TABLE_WORDS | {"count", "id", "key", "weight", "features", "tables"}
+_EDGE_WORDS = _TABLE_WORDS | {"src", "dst", "weight", "features", "tables", "edges", "missing", "reverse", "symmetry", "self_loops", "aggregate"}
 
 
 def _mapping(what: str, value: Any, known: set[str] | None = None) -> Mapping[str, Any]:
@@ -167,6 +170,7 @@ def _node(name: str, value: Any, root: Path, csv: Mapping[str, Any]) -> NodeSpec
         key=_text(what, spec, "key"),
         weight=_text(what, spec, "weight"),
         features=_features(what, spec, table),
+        tables=tables_of(what, spec.get("tables")),
     )
     if table is None and (node.id or node.key or node.weight or node.features):
         raise InvalidRequest(f"{what}: id, key, weight and features are columns of `files`, and there are none")
@@ -194,6 +198,7 @@ def _edge(name: str, value: Any, root: Path, csv: Mapping[str, Any]) -> EdgeSpec
         dst=str(_text(what, spec, "dst")),
         weight=_text(what, spec, "weight"),
         features=_features(what, spec, table),
+        tables=tables_of(what, spec.get("tables")),
         edges=_text(what, spec, "edges", ("multi", "unique")) or "multi",
         missing=_text(what, spec, "missing", ("reject", "create")) or "reject",
         reverse=_text(what, spec, "reverse"),

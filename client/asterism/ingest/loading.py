@@ -288,6 +288,9 @@ def check_fits(source: Schema, space: Schema) -> None:
 def _check_type(what: str, found: NodeType | EdgeType, there: NodeType | EdgeType) -> None:
     if found.weighted and not there.weighted:
         raise InvalidRequest(f"{what} {found.name!r} has weights in the source, the space was made without")
+    for table in found.tables:
+        if there.table(table.name) != table:
+            raise InvalidRequest(f"{what} {found.name!r}: the source has {table}, the space {there.table(table.name)}")
     for feature in found.features:
         if there.feature(feature.name) != feature:
             raise InvalidRequest(f"{what} {found.name!r}: the source has {feature}, the space {there.feature(feature.name)}")

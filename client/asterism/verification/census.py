@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.catalog import Share
 from asterism.records import Ids
+from asterism.versions import Share
 
 F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]

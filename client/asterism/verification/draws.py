@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.catalog import VersionInfo
 from asterism.records import EdgeSample, Ids, NeighborSample, NodeSample, Types
 from asterism.session import Session, left
 from asterism.verification.census import Ends
+from asterism.versions import VersionInfo
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta

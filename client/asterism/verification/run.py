@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism import arguments
-from asterism.catalog import Share, VersionInfo
 from asterism.verification.census import OCTAVES, ZERO, Census, Ends, Neighborhood
 from asterism.verification.draws import EDGE, NODE, SINGLES, Drawer, Drawn
 from asterism.verification.neighbors import compared, truth_of
 from asterism.verification.records import CORRECTION, Check, Finding, Report
 from asterism.verification.statistics import Outcome, detectable, g_test, holm
+from asterism.versions import Share, VersionInfo
 from asterism_proto.errors import InvalidRequest, NotFound
 
 if TYPE_CHECKING:

@@ -217,7 +217,7 @@ class Reach(_message.Message):
     def __init__(self, edge_type: _Optional[int] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class SampleSubgraphRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "reach", "node_type", "replace", "uniform", "direction", "disjoint", "every", "want_edge_ids", "want_weights")
+    __slots__ = ("space", "version", "seed", "reach", "node_type", "replace", "uniform", "direction", "disjoint", "every", "want_edge_ids", "want_weights", "weight")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -230,6 +230,7 @@ class SampleSubgraphRequest(_message.Message):
     EVERY_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -242,7 +243,8 @@ class SampleSubgraphRequest(_message.Message):
     every: bool
     want_edge_ids: bool
     want_weights: bool
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[Reach, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ...) -> None: ...
+    weight: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[Reach, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class SampleSubgraphReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -253,7 +255,7 @@ class SampleSubgraphReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class RandomWalkRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "steps", "length", "node_type", "uniform", "direction", "restart", "want_edge_ids", "p", "q")
+    __slots__ = ("space", "version", "seed", "steps", "length", "node_type", "uniform", "direction", "restart", "want_edge_ids", "p", "q", "weight")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -266,6 +268,7 @@ class RandomWalkRequest(_message.Message):
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     P_FIELD_NUMBER: _ClassVar[int]
     Q_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -278,7 +281,8 @@ class RandomWalkRequest(_message.Message):
     want_edge_ids: bool
     p: float
     q: float
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[_storaged_pb2.Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ...) -> None: ...
+    weight: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[_storaged_pb2.Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class RandomWalkReply(_message.Message):
     __slots__ = ("version", "digest")

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from metad.http.hygiene_views import HygieneView
 from metad.http.views import View
 from metad.jobs.kinds import shown
 from metad.jobs.model import Job, State, Task
@@ -162,6 +163,8 @@ class JobView(View):
     finished_ms: int
     progress: ProgressView
     tasks: list[TaskView]
+    hygiene: list[HygieneView]
+    """Of a finished build, asked for by itself: what the weights of its version are like, by type and name, while it is served."""
 
 
 class JobPageView(View):
@@ -183,7 +186,7 @@ class NewJob(View):
     """For kinds that read a version; 0: the current one."""
 
 
-def job_view(job: Job, *, files: bool = True) -> JobView:
+def job_view(job: Job, *, files: bool = True, hygiene: list[HygieneView] | None = None) -> JobView:
     """A job as it is shown; in lists without the names of what it exported."""
     return JobView(
         job_id=job.job_id,
@@ -202,6 +205,7 @@ def job_view(job: Job, *, files: bool = True) -> JobView:
         finished_ms=job.finished_ms,
         progress=_progress(job),
         tasks=[_task_view(task, files=files) for task in job.tasks],
+        hygiene=hygiene or [],
     )
 
 

@@ -8,13 +8,15 @@ from fastapi import APIRouter, Path, Query
 
 from asterism_proto.errors import NotFound
 from asterism_proto.schema import Schema
+from metad.http.hygiene_views import HygieneView, hygiene_views
 from metad.http.job_views import JobPageView, JobView, NewJob, StateName, job_view
 from metad.http.views import HostView, NewSpace, Problem, SpaceView, VersionView, host_view, space_view, version_view
-from metad.jobs.model import State
+from metad.jobs.model import Job, State
 from metad.service import Service
 
 JobNumber = Annotated[str, Path(description="The job's id.", examples=["12"])]
 SpaceName = Annotated[str, Path(description="The space's name.", examples=["papers"])]
+VersionNumber = Annotated[str, Path(description="The version's number.", examples=["3"])]
 _REFUSALS = {
     400: {"model": Problem, "description": "It can not succeed as written."},
     404: {"model": Problem, "description": "What it names is not there."},
@@ -53,8 +55,9 @@ def _jobs(service: Service) -> APIRouter:
 
     @api.get("/jobs/{job_id}")
     def get_job(job_id: JobNumber) -> JobView:
-        """One job with its tasks and its progress."""
-        return job_view(service.job(_number("job", job_id)))
+        """One job with its tasks and its progress; of a build also what the weights are like that it published."""
+        job = service.job(_number("job", job_id))
+        return job_view(job, hygiene=_published(service, job))
 
     @api.post("/jobs", status_code=202, responses={status: _REFUSALS[status] for status in (400, 409)})
     def submit_job(new: NewJob) -> JobView:
@@ -106,12 +109,26 @@ def _spaces(service: Service) -> APIRouter:
         return [version_view(space, manifest, pins) for manifest in service.versions(name)]
 
     @api.get("/spaces/{name}/versions/{version}")
-    def get_version(name: SpaceName, version: Annotated[str, Path(description="The version's number.", examples=["3"])]) -> VersionView:
+    def get_version(name: SpaceName, version: VersionNumber) -> VersionView:
         """One version."""
         space = service.space(name)
         return version_view(space, service.manifest(name, _number("version", version, at_least=1)), service.pins(name))
 
+    @api.get("/spaces/{name}/versions/{version}/hygiene")
+    def get_hygiene(name: SpaceName, version: VersionNumber) -> list[HygieneView]:
+        """What a version's weights are like, by type and name: odd values, effective sample size, largest share, error bound."""
+        manifest = service.manifest(name, _number("version", version, at_least=1))
+        return hygiene_views(service.space(name).schema, manifest.totals)
+
     return api
+
+
+def _published(service: Service, job: Job) -> list[HygieneView]:
+    """What the weights of the version are like that a job published; nothing once it is gone."""
+    try:
+        return hygiene_views(service.space(job.space).schema, service.manifest(job.space, job.version).totals) if job.version else []
+    except NotFound:
+        return []
 
 
 def _number(what: str, text: str, *, at_least: int = 0) -> int:

@@ -7,11 +7,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from asterism_proto.hygiene import OWN_WEIGHTS
 from asterism_proto.schema import Schema
 from metad.catalog.model import Manifest, Pin, Space
 from metad.catalog.spaces import shares
 from metad.cluster import Host
-from metad.totals import OWN_WEIGHT, Element, Total
+from metad.totals import Element, Total
 
 
 class View(BaseModel):
@@ -158,7 +159,7 @@ def version_view(space: Space, manifest: Manifest, pins: Sequence[Pin]) -> Versi
 def _type_totals(schema: Schema, totals: Sequence[Total]) -> list[TypeTotalView]:
     groups: dict[tuple[int, int], list[Total]] = {}
     for total in totals:
-        if total.weight_name in OWN_WEIGHT:
+        if total.weight_name in OWN_WEIGHTS:
             groups.setdefault((total.element.value, total.type_id), []).append(total)
     shown = []
     for (element, type_id), group in sorted(groups.items()):

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Internal, InvalidRequest
-from graphkit.alias import build_rows, row_sums
+from asterism_proto.schema import EdgeType
 from storaged.build.columns import build_columns
-from storaged.build.hub import build_hub
+from storaged.build.hub import alias_rows
 from storaged.build.kernels import DELETED, arrange, bits, mix_records, resolve, sort_rows
 from storaged.build.nodes import CHUNK, MAX_ROWS, Rows
 from storaged.build.source import Sections, Workplace
 from storaged.build.spool import Bucket, Records, buckets
 from storaged.build.steps import State
-from storaged.build.table import WEIGHT, TableResult, build_table
+from storaged.build.table import WEIGHT
 from storaged.build.task import Total
 from storaged.build.unit import Unit
+from storaged.build.weights import Refused, Weighed, check, described, edge_weights, weigh
 from storaged.store import keys
 from storaged.store.graph import EDGE_FEATURES, IN_EDGE_DELETES, IN_EDGES, OUT_EDGE_DELETES, OUT_EDGES, BlockRef
 
@@ -31,8 +33,10 @@ _RECORD_BYTES = 80
 """Per edge of a bucket: the record, its copy in the bucket's order, and the pieces it was put together from."""
 _ROW_BYTES = 160
 """Per row that a bucket ranges over, there being a bucket as large as may be beside it."""
-_ALIAS_BYTES = 40
+_WEIGHTS_BYTES, _WEIGHT_BYTES = 24, 12
+"""The same for further weights: an edge's place, and each weight."""
 _ID_BYTES = 40
+_NO_HOLES = np.zeros(0, np.uint8)
 _MASK = (1 << 64) - 1
 
 
@@ -64,13 +68,16 @@ class _Counts:
     slots: int = 0
     dropped: int = 0
     mix: int = 0
+    named: list[dict[str, int]] = field(default_factory=list)
+    """Of each table of the type: ``mix``, and what was no weight (`Refused`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgesResult:
     """What the edges of one type came to."""
 
-    total: Total
+    totals: tuple[Total, ...]
+    """Of the edges' own weights, then of each table."""
     description: dict[str, Any]
 
 
@@ -109,25 +116,21 @@ def build_edges(work: Workplace, type_id: int, nodes: Sequence[Rows]) -> EdgesRe
         )
         work.progress.phase(f"in edges {edge_type.name}")
         into = _Counts(**work.units.make(_unit(work, type_id, in_side, f"{name}.in.*"), lambda: asdict(_adjacency(work, type_id, in_side))))
-    table = _table(work, type_id, out.slots, unit)
+    own = _table(work, type_id, out, unit)
+    named = [_table(work, type_id, out, unit, i) for i in range(len(edge_type.tables))]
     feature_rows = _features(work, type_id) if edge_type.features else 0
-    total = Total(
-        part=work.part,
-        element=2,
-        type_id=type_id,
-        count=out.slots,
-        mix_out=out.mix,
-        mix_in=into.mix,
-        count_in=into.slots,
-        dropped=out.dropped,
-        **table.total(),
-    )
+    shared: dict[str, Any] = {"part": work.part, "element": 2, "type_id": type_id, "count": out.slots, "count_in": into.slots, "dropped": out.dropped}
+    totals = [Total(**shared, mix_out=out.mix, mix_in=into.mix, **own.total())]
+    for i, weighed in enumerate(named):
+        mix_in = into.named[i]["mix"] if into.named else 0
+        totals.append(Total(**shared, mix_out=out.named[i]["mix"], mix_in=mix_in, **weighed.total()))
     description = {
-        "table": {"size": table.size, "total": table.weight},
+        "table": {"size": own.table.size, "total": own.table.weight},
         "feature_rows": feature_rows,
         "columns": [feature.name for feature in edge_type.features],
+        **described(edge_type.tables, named),
     }
-    return EdgesResult(total=total, description=description)
+    return EdgesResult(totals=tuple(totals), description=description)
 
 
 def _unit(work: Workplace, type_id: int, side: _Side, *files: str) -> Unit:
@@ -135,45 +138,55 @@ def _unit(work: Workplace, type_id: int, side: _Side, *files: str) -> Unit:
     edge_type = work.task.schema.edge_types[type_id]
     deletes = [ref for node_type in sorted({side.near_type, side.far_type}) for ref in work.source.tombstone_refs(node_type)]
     words = ("adjacency", side.incoming, side.near_type, side.far_type, side.weighted, edge_type.multiplicity, side.rows.digest)
-    return Unit(name=side.name, digest=work.input(*words).blocks([*side.refs, *deletes]).digest(), files=files)
+    tables = [asdict(table) for table in edge_type.tables]
+    return Unit(name=side.name, digest=work.input(*words, tables).blocks([*side.refs, *deletes]).digest(), files=files)
 
 
-def _table(work: Workplace, type_id: int, slots: int, out: Unit) -> TableResult:
-    """The table over all edges of a type, which follows from the out-adjacency alone."""
-    name, image = f"e{type_id}", work.image
+def _table(work: Workplace, type_id: int, out: _Counts, unit: Unit, i: int | None = None) -> Weighed:
+    """The table over all edges of a type, by their own weights or the i-th further ones: it follows from the out-adjacency alone."""
+    image, edges = work.image, f"e{type_id}"
+    name, file = (edges, f"{edges}.out.weights") if i is None else (f"{edges}.w{i}", f"{edges}.out.w{i}.weights")
+    weight_name = WEIGHT if i is None else work.task.schema.edge_types[type_id].tables[i].name
+    refused = Refused() if i is None else Refused(**{word: count for word, count in out.named[i].items() if word != "mix"})
 
     def make() -> State:
-        eids: I64 = image.map(f"{name}.out.eid")
-        made = build_table(
+        eids: I64 = image.map(f"{edges}.out.eid")
+        return weigh(
             work,
+            refused,
             name=name,
             kind=keys.EDGE_TABLE,
             type_id=type_id,
-            rows=slots,
-            weights=image.map(f"{name}.out.weights") if f"{name}.out.weights" in image else None,
-            live=np.zeros(0, np.uint8),
+            rows=out.slots,
+            count=out.slots,
+            weights=image.map(file) if file in image else None,
+            live=_NO_HOLES,
             ids_of=lambda slots: eids[slots],
+            weight_name=weight_name,
         )
-        return asdict(made)
 
-    unit = Unit(
+    made = Unit(
         name=f"{name}.table",
-        digest=work.input("edge table", out.digest).digest(),
+        digest=work.input("edge table", unit.digest, weight_name).digest(),
         files=(f"{name}.table.*",),
-        tables=((keys.EDGE_TABLE | keys.B1, type_id, WEIGHT),),
+        tables=((keys.EDGE_TABLE | keys.B1, type_id, weight_name),),
     )
-    return TableResult(**work.units.make(unit, make))
+    return Weighed.of(work.units.make(made, make), weight_name)
 
 
 def _adjacency(work: Workplace, type_id: int, side: _Side) -> _Counts:
-    """One adjacency, in two steps: its edges, then their alias rows."""
-    written, weights = sum(ref.rows for ref in side.refs), f"{side.name}.weights"
+    """One adjacency, in steps: its edges, then their alias rows by each of their weights."""
+    written = sum(ref.rows for ref in side.refs)
     counts = _Counts(**work.steps.run(f"{side.name}.edges", lambda: asdict(_sorted_edges(work, type_id, side)), rows=written))
-    if side.weighted:
-        work.steps.run(
-            f"{side.name}.alias", lambda: _alias_rows(work, side, work.image.map(f"{side.name}.indptr"), work.image.map(weights)), rows=counts.slots
-        )
+    prefixes = ([side.name] if side.weighted else []) + [f"{side.name}.w{i}" for i in range(len(counts.named))]
+    for prefix in prefixes:
+        make = partial(_alias_rows, work, side, prefix)
+        work.steps.run(f"{prefix}.alias", make, rows=counts.slots)
     return counts
+
+
+def _alias_rows(work: Workplace, side: _Side, prefix: str) -> State:
+    return alias_rows(work, prefix, work.image.map(f"{side.name}.indptr"), work.image.map(f"{prefix}.weights"))
 
 
 def _sorted_edges(work: Workplace, type_id: int, side: _Side) -> _Counts:
@@ -181,28 +194,34 @@ def _sorted_edges(work: Workplace, type_id: int, side: _Side) -> _Counts:
     edge_type = work.task.schema.edge_types[type_id]
     unique = edge_type.multiplicity == "unique"
     plain = not unique and all(ref.key.kind in (OUT_EDGES, IN_EDGES) for ref in side.refs)
-    counts = _Counts()
+    tables = edge_type.tables
+    counts, refused = _Counts(named=[{"mix": 0} for _ in tables]), [Refused() for _ in tables]
     indptr = work.image.create(f"{side.name}.indptr", np.int64, (side.rows.rows + 1,))
     out = {name: work.image.append_to(f"{side.name}.{name}", dtype) for name, dtype in (("nbr", np.int64), ("eid", np.int64))}
     if edge_type.weighted:
         out["weights"] = work.image.append_to(f"{side.name}.weights", np.float32)
+    out_named = [work.image.append_to(f"{side.name}.w{i}.weights", np.float32) for i in range(len(tables))]
     if not side.incoming:
         out["src_row"] = work.image.append_to(f"e{type_id}.src_row", np.uint32)
-    found = buckets(
-        _records(work, side, counts, plain=plain),
+    split = buckets(
+        _records(work, edge_type, side, counts, plain=plain),
         sum(ref.rows for ref in side.refs),
         low=0,
         high=max(side.rows.rows - 1, 0),
-        limit=work.task.row_limit(_RECORD_BYTES),
+        limit=work.task.row_limit(_RECORD_BYTES + (_WEIGHTS_BYTES + _WEIGHT_BYTES * len(tables) if tables else 0)),
         folder=work.spools,
         # Deletes and replacements need all that was written between two nodes at once.
         keys=(0, 1, 2) if plain else (0, 1),
         span=work.task.row_limit(_ROW_BYTES),
     )
-    for bucket in found:
-        row, nbr, eid, weight = _arranged(bucket, indptr, unique=unique, plain=plain)
+    for bucket in split:
+        row, nbr, eid, weight, *named = _arranged(bucket, indptr, unique=unique, plain=plain)
         if not plain:
             counts.mix += int(mix_records(side.rows.ids_of(row), nbr, eid, bits(weight), side.incoming))
+        for table, values, wrong, seen, file in zip(tables, named, refused, counts.named, out_named, strict=True):
+            check(work, edge_type, table, values, wrong, eid)
+            seen["mix"] += int(mix_records(side.rows.ids_of(row), nbr, eid, bits(values), side.incoming))
+            file.append(values)
         counts.slots += row.size
         for name, column in (("nbr", nbr), ("eid", eid), ("weights", weight), ("src_row", row)):
             if name in out:
@@ -210,17 +229,21 @@ def _sorted_edges(work: Workplace, type_id: int, side: _Side) -> _Counts:
     if counts.slots > MAX_ROWS:
         raise InvalidRequest(f"part {work.part} has {counts.slots} edges of {edge_type.name}, more than {MAX_ROWS}; make the space with more parts")
     counts.mix &= _MASK
+    counts.named = [{"mix": seen["mix"] & _MASK, **asdict(wrong)} for seen, wrong in zip(counts.named, refused, strict=True)]
     _running_sums(indptr)
-    _audit_mix(work, side, indptr, counts)
+    _audit_mix(work, side, indptr, counts.slots, f"{side.name}.weights", counts.mix)
+    for i, seen in enumerate(counts.named):
+        _audit_mix(work, side, indptr, counts.slots, f"{side.name}.w{i}.weights", seen["mix"])
     return counts
 
 
-def _records(work: Workplace, side: _Side, counts: _Counts, *, plain: bool) -> Iterator[Records]:
-    """(row, neighbor, edge id, weight) of every edge whose ends live, and of every delete, in the order of the writes."""
+def _records(work: Workplace, edge_type: EdgeType, side: _Side, counts: _Counts, *, plain: bool) -> Iterator[Records]:
+    """(row, neighbor, edge id, weight, further weights) of every edge whose ends live, and of every delete, in the order of the writes."""
     near_section, far_section = side.ends
     near_dead, far_dead = work.source.tombstones(side.near_type), work.source.tombstones(side.far_type)
     for ref, sections in work.source.read(side.refs):
         near, far, eid, weight = _columns(ref, sections, near_section, far_section, weighted=side.weighted)
+        named = tuple(edge_weights(edge_type, sections, weight))
         row = side.rows.find(near)
         lost = row < 0
         for dead in (near_dead.kills(near, ref.stamp), far_dead.kills(far, ref.stamp), far_dead.dead(far)):
@@ -230,10 +253,11 @@ def _records(work: Workplace, side: _Side, counts: _Counts, *, plain: bool) -> I
             if ref.key.kind in (OUT_EDGES, IN_EDGES):
                 counts.dropped += int(np.count_nonzero(lost))
             near, row, far, eid, weight = near[~lost], row[~lost], far[~lost], eid[~lost], weight[~lost]
+            named = tuple(values[~lost] for values in named)
         if plain:
             counts.mix += int(mix_records(near, far, eid, bits(weight), side.incoming))
         if row.size:
-            yield row.astype(np.uint32), far, eid, weight
+            yield row.astype(np.uint32), far, eid, weight, *named
 
 
 def _columns(ref: BlockRef, sections: Sections, near_section: str, far_section: str, *, weighted: bool) -> tuple[I64, I64, I64, F32]:
@@ -245,14 +269,16 @@ def _columns(ref: BlockRef, sections: Sections, near_section: str, far_section: 
     return near, far, eid, np.full(ref.rows, DELETED, np.float32)
 
 
-def _arranged(bucket: Bucket, indptr: I64, *, unique: bool, plain: bool) -> tuple[NDArray[np.uint32], I64, I64, F32]:
+def _arranged(bucket: Bucket, indptr: I64, *, unique: bool, plain: bool) -> Records:
     """A bucket in canonical order, its degrees added to ``indptr``."""
-    row, nbr, eid, weight = bucket.records
+    row, nbr, eid, given, *named = bucket.records
+    # Where an edge has further weights, its place takes the place of its weight: exact as a float64, and below 0 for a delete.
+    weight = np.where(given < 0, np.float64(DELETED), np.arange(given.size, dtype=np.float64)) if named else given
     local = np.zeros(bucket.high - bucket.low + 2, np.int64)
     out_nbr, out_eid, out_weight = np.empty_like(nbr), np.empty_like(eid), np.empty_like(weight)
     arrange(row, nbr, eid, weight, np.int64(bucket.low), local, out_nbr, out_eid, out_weight)
     widest = int(np.diff(local).max(initial=0))
-    spare = np.empty(widest, np.int64), np.empty(widest, np.int64), np.empty(widest, np.float32)
+    spare = np.empty(widest, np.int64), np.empty(widest, np.int64), np.empty(widest, weight.dtype)
     if not plain:
         sort_rows(local, out_nbr, out_eid, out_weight, False, *spare)
         kept = int(resolve(local, out_nbr, out_eid, out_weight, unique))
@@ -260,7 +286,11 @@ def _arranged(bucket: Bucket, indptr: I64, *, unique: bool, plain: bool) -> tupl
     sort_rows(local, out_nbr, out_eid, out_weight, True, *spare)
     degrees = np.diff(local)
     indptr[bucket.low + 1 : bucket.high + 2] += degrees[: max(indptr.size - 1 - bucket.low, 0)]
-    return np.repeat(np.arange(bucket.low, bucket.high + 1, dtype=np.uint32), degrees), out_nbr, out_eid, out_weight
+    out_row = np.repeat(np.arange(bucket.low, bucket.high + 1, dtype=np.uint32), degrees)
+    if not named:
+        return out_row, out_nbr, out_eid, out_weight
+    places = out_weight.astype(np.int64)
+    return out_row, out_nbr, out_eid, given[places], *(values[places] for values in named)
 
 
 def _running_sums(indptr: I64) -> None:
@@ -272,45 +302,19 @@ def _running_sums(indptr: I64) -> None:
         total = int(here[-1])
 
 
-def _audit_mix(work: Workplace, side: _Side, indptr: I64, counts: _Counts) -> None:
-    """Read the adjacency again and hold its edges against those that came out of the graph."""
+def _audit_mix(work: Workplace, side: _Side, indptr: I64, slots: int, file: str, expected: int) -> None:
+    """Read the adjacency again and hold its edges and the weights in ``file`` against those that came out of the graph."""
     image = work.image
     nbr, eid = image.map(f"{side.name}.nbr"), image.map(f"{side.name}.eid")
-    weights = image.map(f"{side.name}.weights") if f"{side.name}.weights" in image else None
+    weights = image.map(file) if file in image else None
     mix = 0
-    for low in range(0, counts.slots, CHUNK):
-        high = min(low + CHUNK, counts.slots)
+    for low in range(0, slots, CHUNK):
+        high = min(low + CHUNK, slots)
         rows = np.searchsorted(indptr, np.arange(low, high), side="right") - 1
         weight = np.ones(high - low, np.float32) if weights is None else weights[low:high]
         mix += int(mix_records(side.rows.ids_of(rows), nbr[low:high], eid[low:high], bits(weight), side.incoming))
-    if mix & _MASK != counts.mix or int(indptr[-1]) != counts.slots:
+    if mix & _MASK != expected or int(indptr[-1]) != slots:
         raise Internal(f"{side.name} of part {work.part}: the edges of the image are not those of the graph; the version is refused")
-
-
-def _alias_rows(work: Workplace, side: _Side, indptr: I64, weights: F32) -> State:
-    """Sums of weights and alias tables of every row; no tables where all weights are equal and positive."""
-    image, limit = work.image, work.task.row_limit(_ALIAS_BYTES)
-    even = bool(weights.size == 0) or (
-        weights[0] > 0 and all(bool((weights[low : low + CHUNK] == weights[0]).all()) for low in range(0, weights.size, CHUNK))
-    )
-    rows = side.rows.rows
-    sums = image.create(f"{side.name}.sums", np.float64, (rows,))
-    hot = None if even else image.create(f"{side.name}.hot", np.uint64, (weights.size,))
-    cold = None if even else image.create(f"{side.name}.cold", np.uint32, (weights.size,))
-    low = 0
-    while low < rows:
-        within = min(int(np.searchsorted(indptr, indptr[low] + limit, side="right")) - 1, low + limit, rows)
-        high = max(within, low + 1)
-        slots = slice(int(indptr[low]), int(indptr[high]))
-        if hot is None or cold is None:
-            row_sums(indptr[low : high + 1] - slots.start, weights[slots], sums[low:high])
-        elif within <= low:
-            sums[low] = build_hub(weights[slots], hot[slots], cold[slots])
-        else:
-            hot[slots], cold[slots], sums[low:high] = build_rows(indptr[low : high + 1] - slots.start, weights[slots])
-        work.progress.step(slots.stop - slots.start)
-        low = high
-    return {}
 
 
 def _features(work: Workplace, type_id: int) -> int:

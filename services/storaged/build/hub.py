@@ -1,4 +1,4 @@
-"""The alias row of a node with more edges than fit in memory: the sweep of a table, over mapped files."""
+"""The alias rows of nodes: a range of rows at a time, and of one with more edges than fit in memory by the sweep of a table."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Internal
-from graphkit.alias import TOLERANCE
+from graphkit.alias import TOLERANCE, build_rows, row_sums
 from storaged.build.kernels import threshold_block
+from storaged.build.source import Workplace
+from storaged.build.steps import State
 from storaged.build.sweep import Sweep
 from storaged.build.table import BlockSums
 from storaged.store.tables import SCRATCH_ROWS, Columns
 
 F32 = NDArray[np.float32]
+I64 = NDArray[np.int64]
+ALIAS_BYTES = 40
+CHUNK = 1 << 18
 
 
 class _Placed:
@@ -67,3 +72,38 @@ def build_hub(weights: F32, hot: NDArray[np.uint64], cold: NDArray[np.uint32]) -
     if not short <= TOLERANCE * weights.size:
         raise Internal(f"alias row of {weights.size} edges: the leftovers are short of {short}; the version is refused")
     return total
+
+
+def alias_rows(work: Workplace, prefix: str, indptr: I64, weights: F32) -> State:
+    """Write sums of weights and alias tables of every row; no tables where all weights are equal and positive.
+
+    Parameters
+    ----------
+    prefix : str
+        Of the image's files.
+    indptr : int64[rows + 1]
+    weights : float32[slots]
+        Both may be mapped.
+    """
+    image, limit = work.image, work.task.row_limit(ALIAS_BYTES)
+    even = bool(weights.size == 0) or (
+        weights[0] > 0 and all(bool((weights[low : low + CHUNK] == weights[0]).all()) for low in range(0, weights.size, CHUNK))
+    )
+    rows = indptr.size - 1
+    sums = image.create(f"{prefix}.sums", np.float64, (rows,))
+    hot = None if even else image.create(f"{prefix}.hot", np.uint64, (weights.size,))
+    cold = None if even else image.create(f"{prefix}.cold", np.uint32, (weights.size,))
+    low = 0
+    while low < rows:
+        within = min(int(np.searchsorted(indptr, indptr[low] + limit, side="right")) - 1, low + limit, rows)
+        high = max(within, low + 1)
+        slots = slice(int(indptr[low]), int(indptr[high]))
+        if hot is None or cold is None:
+            row_sums(indptr[low : high + 1] - slots.start, weights[slots], sums[low:high])
+        elif within <= low:
+            sums[low] = build_hub(weights[slots], hot[slots], cold[slots])
+        else:
+            hot[slots], cold[slots], sums[low:high] = build_rows(indptr[low : high + 1] - slots.start, weights[slots])
+        work.progress.step(slots.stop - slots.start)
+        low = high
+    return {}

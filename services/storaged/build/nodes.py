@@ -16,9 +16,10 @@ from storaged.build.kernels import audit_nodes, fold_nodes, scatter_nodes
 from storaged.build.source import Workplace
 from storaged.build.spool import Records, buckets
 from storaged.build.steps import State
-from storaged.build.table import WEIGHT, TableResult, build_table
+from storaged.build.table import WEIGHT
 from storaged.build.task import Total
 from storaged.build.unit import Input, Unit
+from storaged.build.weights import Refused, Weighed, described, node_weights, weigh
 from storaged.store import keys
 from storaged.store.graph import NODES, BlockRef
 
@@ -75,12 +76,13 @@ class NodesResult:
     """What the nodes of one type came to."""
 
     rows: Rows
-    total: Total
+    totals: tuple[Total, ...]
+    """Of the nodes' own weights, then of each table."""
     description: dict[str, Any]
 
 
 def build_nodes(work: Workplace, type_id: int) -> NodesResult:
-    """Write the node image of one type, in three units: which rows there are, their table, their features."""
+    """Write the node image of one type, in units: which rows there are, their table, their features, further weights with their tables."""
     node_type, name = work.task.schema.node_types[type_id], f"n{type_id}"
     refs = work.source.refs(type_id, NODES)
     written = sum(ref.rows for ref in refs)
@@ -95,34 +97,44 @@ def build_nodes(work: Workplace, type_id: int) -> NodesResult:
     )
     rows = _restored(work, name, made)
     weights = work.image.map(f"{name}.weights") if node_type.weighted else None
-    table = TableResult(
-        **work.units.make(
+    own = Weighed.of(
+        work.units.make(
             Unit(
                 name=f"{name}.table",
                 digest=work.input("node table", rows.digest, made["weights"]).digest(),
                 files=(f"{name}.table.*",),
                 tables=((keys.B1, type_id, WEIGHT),),
             ),
-            lambda: asdict(
-                build_table(work, name=name, kind=0, type_id=type_id, rows=rows.rows, weights=weights, live=rows.live, ids_of=rows.ids_of)
+            lambda: weigh(
+                work,
+                Refused(),
+                name=name,
+                kind=0,
+                type_id=type_id,
+                rows=rows.rows,
+                count=rows.count,
+                weights=weights,
+                live=rows.live,
+                ids_of=rows.ids_of,
             ),
         )
     )
-    if node_type.features:
-        _features(work, type_id, rows)
-    total = Total(part=work.part, element=1, type_id=type_id, count=rows.count, **table.total())
+    features = _features(work, type_id, rows) if node_type.features else ""
+    named = list(node_weights(work, type_id, rows, rows.digest, made["weights"], features))
     description = {
         "rows": rows.rows,
         "count": rows.count,
         "dense": rows.dense,
-        "table": {"size": table.size, "total": table.weight},
+        "table": {"size": own.table.size, "total": own.table.weight},
         "columns": [feature.name for feature in node_type.features],
+        **described(node_type.tables, named),
     }
-    return NodesResult(rows=rows, total=total, description=description)
+    totals = (Total(part=work.part, element=1, type_id=type_id, count=rows.count, **weighed.total()) for weighed in (own, *named))
+    return NodesResult(rows=rows, totals=tuple(totals), description=description)
 
 
-def _features(work: Workplace, type_id: int, rows: Rows) -> None:
-    """The columns of a type: they follow from which row an id has, whatever its weight."""
+def _features(work: Workplace, type_id: int, rows: Rows) -> str:
+    """The columns of a type: they follow from which row an id has, whatever its weight. Gives their unit's digest."""
     node_type, name = work.task.schema.node_types[type_id], f"n{type_id}"
     columns = work.source.refs(type_id, NODES | keys.COLUMNS)
 
@@ -140,14 +152,13 @@ def _features(work: Workplace, type_id: int, rows: Rows) -> None:
         return {}
 
     work.progress.phase(f"features {node_type.name}")
-    work.units.make(
-        Unit(
-            name=f"{name}.features",
-            digest=work.node_input(type_id, columns, "node features", [asdict(feature) for feature in node_type.features], rows.digest).digest(),
-            files=(f"{name}.c[0-9]*",),
-        ),
-        lambda: work.steps.run(f"{name}.features", features, rows=sum(ref.rows for ref in columns)),
+    unit = Unit(
+        name=f"{name}.features",
+        digest=work.node_input(type_id, columns, "node features", [asdict(feature) for feature in node_type.features], rows.digest).digest(),
+        files=(f"{name}.c[0-9]*",),
     )
+    work.units.make(unit, lambda: work.steps.run(f"{name}.features", features, rows=sum(ref.rows for ref in columns)))
+    return unit.digest
 
 
 def _make_rows(work: Workplace, type_id: int, refs: list[BlockRef]) -> State:

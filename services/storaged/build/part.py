@@ -40,6 +40,8 @@ def build_part(task: Task, part: int, store: GraphStore, tables: TableStore, pro
         # An audit failed: nothing that led to it is gone on from.
         steps.forget()
         raise
+    finally:
+        work.image.close()
     shutil.rmtree(scratch.folder)
     write_mark(task.output, part, task=task.digest(), result=result, units=units.records())
     steps.forget()
@@ -61,7 +63,7 @@ def _built(work: Workplace) -> PartResult:
     work.progress.phase("seal")
     digest = work.image.finish(description)
     work.tables.flush()
-    totals = (*(r.total for r in nodes), *(r.total for r in edges))
+    totals = tuple(total for made in (*(n.totals for n in nodes), *(e.totals for e in edges)) for total in made)
     return PartResult(part=work.part, digest=digest, totals=totals, units=counted(work.units.records(), work.part))
 
 
@@ -73,7 +75,8 @@ def expected_rows(task: Task, part: int, store: GraphStore) -> int:
 
     schema, rows = task.schema, 0
     for type_id, node_type in enumerate(schema.node_types):
-        rows += written(type_id, NODES) * (3 if node_type.weighted else 2)
+        rows += written(type_id, NODES) * ((3 if node_type.weighted else 2) + len(node_type.tables))
     for type_id, edge_type in enumerate(schema.edge_types):
-        rows += written(type_id, OUT_EDGES, IN_EDGES) * (2 if edge_type.weighted else 1) + written(type_id, OUT_EDGES)
+        tables = len(edge_type.tables)
+        rows += written(type_id, OUT_EDGES, IN_EDGES) * ((2 if edge_type.weighted else 1) + tables) + written(type_id, OUT_EDGES) * (1 + tables)
     return rows

@@ -40,12 +40,12 @@ class TableResult:
     worst: float = 0.0
     underflow: int = 0
 
-    def total(self) -> dict[str, Any]:
+    def total(self, weight_name: str = WEIGHT) -> dict[str, Any]:
         """Its share of a `Total`."""
         return {
             "positive": self.size,
             "weight": self.weight,
-            "weight_name": WEIGHT,
+            "weight_name": weight_name,
             "audit_tv": self.distance,
             "audit_rel": self.worst,
             "underflow": self.underflow,
@@ -241,14 +241,14 @@ class _Passes:
 
 
 class BlockSums:
-    """Compensated sums of every ``BLOCK`` weights, whatever the pieces they come in."""
+    """Compensated sums of every ``BLOCK`` weights (or their squares), whatever the pieces they come in."""
 
     def __init__(self) -> None:
-        self._held: list[F32] = []
+        self._held: list[NDArray[Any]] = []
         self._rows = 0
         self._sums: list[float] = []
 
-    def add(self, weights: F32) -> None:
+    def add(self, weights: NDArray[Any]) -> None:
         """The next weights."""
         self._held.append(weights)
         self._rows += weights.size

@@ -13,7 +13,7 @@ from asterism_proto.schema import Schema
 
 MIB = 1 << 20
 RESULT = "result.json"
-FORMAT = 1
+FORMAT = 2
 """Of what a build makes of its input: raised whenever the same input comes to other bytes or other figures."""
 
 
@@ -84,6 +84,13 @@ class Total:
     count_in: int = 0
     dropped: int = 0
     underflow: int = 0
+    zero: int = 0
+    subnormal: int = 0
+    negative: int = 0
+    nan: int = 0
+    infinite: int = 0
+    squares: float = 0.0
+    largest: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

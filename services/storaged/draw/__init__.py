@@ -13,7 +13,7 @@ from storaged.draw.ragged import Ragged, read_neighbors
 from storaged.draw.scans import read_edges, read_nodes
 from storaged.draw.second import are_joined
 from storaged.draw.top import degrees, top_neighbors
-from storaged.draw.version import EDGE, NODE, Share, Version
+from storaged.draw.version import EDGE, NODE, Share, Version, by_name
 from storaged.draw.walk import Places, Rules, Walks, walk
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Version",
     "Walks",
     "are_joined",
+    "by_name",
     "degrees",
     "edge_features",
     "edges",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
@@ -12,10 +12,12 @@ from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
 from asterism_proto.schema import Schema
 from graphkit import split
 from graphkit.jit import settled
-from storaged.store.image import PartImage
+from storaged.store.image import PartImage, weighed
 
 NODE, EDGE = 1, 2
 """Elements, as in `asterism.v1.Element`."""
+OWN_WEIGHTS = ("", "weight")
+"""Names of the weights that every row has."""
 MAX_OUTPUTS = 1 << 26
 """Values of one answer."""
 
@@ -32,6 +34,19 @@ class Share:
     """Sum of weights: the measure of weighted draws."""
 
 
+Key = tuple[int, int, int]
+"""(element, type, part)."""
+
+
+def by_name(totals: Iterable[tuple[str, Key, Share]]) -> tuple[dict[Key, Share], dict[str, dict[Key, Share]]]:
+    """Totals of the rows' own weights ("" or "weight"), and those of each further weight name."""
+    own: dict[Key, Share] = {}
+    named: dict[str, dict[Key, Share]] = {}
+    for name, key, share in totals:
+        (own if name in OWN_WEIGHTS else named.setdefault(name, {}))[key] = share
+    return own, named
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Version:
     """A published state of a space: the totals of all of its parts, and the images of those that are held here."""
@@ -40,10 +55,13 @@ class Version:
     version: int
     digest: str
     schema: Schema
-    totals: Mapping[tuple[int, int, int], Share]
-    """(element, type, part) -> share, of every part of the space."""
+    totals: Mapping[Key, Share]
+    """Of every part of the space."""
     parts: Mapping[int, PartImage]
     """The parts that are held here."""
+    named: Mapping[str, Mapping[Key, Share]] = field(default_factory=dict)
+    """The same totals of each further weight name, of the types that have it."""
+    _weighed: dict[str, Version] = field(default_factory=dict, init=False, repr=False)
     _shares: dict[tuple[int, tuple[int, ...], bool], split.Shares] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -54,6 +72,26 @@ class Version:
         found = self.parts.get(part)
         if found is None:
             raise Unavailable(f"part {part} of space {self.space_id} is not held here; this host has parts {sorted(self.parts)}")
+        return found
+
+    def weighed(self, weights: str, element: int, types: Sequence[int]) -> Version:
+        """This version with the weights of that name in place of the rows' own; "" are the rows' own.
+
+        Raises
+        ------
+        InvalidRequest, NotFound
+            Where one of ``types`` is unknown, or has no weights of that name.
+        """
+        if weights in OWN_WEIGHTS:
+            return self
+        for type_id in types:
+            self.type_name(element, type_id)
+            owner = (self.schema.node_types if element == NODE else self.schema.edge_types)[type_id]
+            owner.table(weights)
+        found = self._weighed.get(weights)
+        if found is None:
+            parts = {part: weighed(image, weights) for part, image in self.parts.items()}
+            found = self._weighed[weights] = replace(self, totals={**self.totals, **self.named.get(weights, {})}, parts=parts)
         return found
 
     def shares(self, element: int, types: Sequence[int], uniform: bool) -> split.Shares:

@@ -22,7 +22,7 @@ from storaged.build.table import MAX_DISTANCE, WEIGHT, BlockSums
 from storaged.build.task import Total
 from storaged.reread import law
 from storaged.reread.task import EDGE, NODE, Result, Task
-from storaged.store.image import Adjacency, EdgeImage, NodeImage, PartImage, Table, check_files, open_part
+from storaged.store.image import Adjacency, EdgeImage, NodeImage, PartImage, Table, check_files, open_part, weighed
 
 I64 = NDArray[np.int64]
 F32 = NDArray[np.float32]
@@ -53,9 +53,10 @@ class _Found:
     underflow: int = 0
 
     def take(self, total: Total) -> None:
-        self.count += total.count
-        self.positive += total.positive
-        self.weight += total.weight
+        if total.weight_name == WEIGHT:  # further weights measure the same rows
+            self.count += total.count
+            self.positive += total.positive
+            self.weight += total.weight
         self.table_tv, self.table_rel = max(self.table_tv, total.audit_tv), max(self.table_rel, total.audit_rel)
         self.underflow += total.underflow
 
@@ -92,9 +93,11 @@ def audit(task: Task, progress: Progress) -> Result:
         folder = part_folder(task.build, part)
         _checked(folder, image, progress, books)
         for type_id in range(len(task.schema.node_types)):
-            _Type(task, image, NODE, type_id, progress, books).nodes()
+            for weight_name in _names(image.nodes[type_id]):
+                _Type(task, image, NODE, type_id, progress, books, weight_name).nodes()
         for type_id in range(len(task.schema.edge_types)):
-            _Type(task, image, EDGE, type_id, progress, books).edges()
+            for weight_name in _names(image.edges[type_id]):
+                _Type(task, image, EDGE, type_id, progress, books, weight_name).edges()
     return {
         "totals": [asdict(total) for total in books.totals],
         "images": [{"part": part, "digest": image.digest} for part, image in images.items()],
@@ -124,8 +127,16 @@ def _checks(image: PartImage) -> int:
 
 
 def _passes(image: PartImage) -> int:
-    """Rows that the passes over the arrays report: each copy of an edge twice, and once in its table."""
-    return _checks(image) * 2 - sum(node.rows for node in image.nodes) + sum(edge.out.nbr.size for edge in image.edges)
+    """Rows that the passes over the arrays report, by weights of each name: each copy of an edge twice, and once in its table."""
+    rows = sum(node.rows * len(_names(node)) for node in image.nodes)
+    for edge in image.edges:
+        rows += (3 * edge.out.nbr.size + (2 * edge.into.nbr.size if edge.into is not None else 0)) * len(_names(edge))
+    return rows
+
+
+def _names(of: NodeImage | EdgeImage) -> tuple[str, ...]:
+    """The rows' own weights, and the further ones."""
+    return (WEIGHT, *of.named)
 
 
 def _checked(folder: Path, image: PartImage, progress: Progress, books: _Books) -> None:
@@ -145,11 +156,14 @@ def _checked(folder: Path, image: PartImage, progress: Progress, books: _Books) 
 
 
 class _Type:
-    """One type of one part under audit."""
+    """One type of one part under audit, by weights of one name."""
 
-    def __init__(self, task: Task, image: PartImage, element: int, type_id: int, progress: Progress, books: _Books) -> None:
-        self._task, self._image, self._element, self._type_id = task, image, element, type_id
+    def __init__(self, task: Task, image: PartImage, element: int, type_id: int, progress: Progress, books: _Books, weight_name: str) -> None:
+        self._task, self._element, self._type_id, self._weight_name = task, element, type_id, weight_name
+        self._image = weighed(image, weight_name)
         self._progress, self._books = progress, books
+        owner = (task.schema.node_types if element == NODE else task.schema.edge_types)[type_id]
+        self._weighted = owner.weighted or weight_name != WEIGHT
         self._where = f"part {image.part}, {task.named(element, type_id)}"
 
     def nodes(self) -> None:
@@ -157,7 +171,7 @@ class _Type:
         node = self._image.nodes[self._type_id]
         self._progress.phase(f"part {self._image.part}, {self._task.named(NODE, self._type_id)}")
         live = sum(int(np.count_nonzero(node.live[low : low + CHUNK])) for low in range(0, node.live.size, CHUNK)) if node.live.size else node.rows
-        weights = node.weights if self._task.schema.node_types[self._type_id].weighted else None
+        weights = node.weights if self._weighted else None
         found = self._table(node.table, weights, node.rows, node.live)
         self._hold(replace(found, count=live))
 
@@ -167,10 +181,10 @@ class _Type:
         self._progress.phase(f"part {self._image.part}, {self._task.named(EDGE, self._type_id)}")
         schema = self._task.schema
         src, dst = (self._image.nodes[schema.node_type_id(name)] for name in (edge_type.src_type, edge_type.dst_type))
-        mix_out = self._adjacency(edge.out, src, edge, weighted=edge_type.weighted, incoming=False)
-        mix_in = self._adjacency(edge.into, dst, edge, weighted=edge_type.weighted, incoming=True) if edge.into is not None else 0
+        mix_out = self._adjacency(edge.out, src, edge, weighted=self._weighted, incoming=False)
+        mix_in = self._adjacency(edge.into, dst, edge, weighted=self._weighted, incoming=True) if edge.into is not None else 0
         slots = edge.out.nbr.size
-        found = self._table(edge.table, edge.out.weights if edge_type.weighted else None, slots, np.zeros(0, np.uint8))
+        found = self._table(edge.table, edge.out.weights if self._weighted else None, slots, np.zeros(0, np.uint8))
         self._hold(replace(found, count=slots, mix_out=mix_out, mix_in=mix_in, count_in=0 if edge.into is None else edge.into.nbr.size))
 
     def _hold(self, found: Total) -> None:
@@ -228,7 +242,7 @@ class _Type:
             count=size,
             positive=size,
             weight=weight,
-            weight_name=WEIGHT,
+            weight_name=self._weight_name,
             audit_tv=float(out[0]),
             audit_rel=float(out[1]),
             underflow=int(out[2]),

@@ -21,7 +21,7 @@ import json
 import mmap
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,15 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeWeights:
+    """Further weights of the nodes of one type, under a name of their own."""
+
+    weights: F32
+    """float32[rows]."""
+    table: Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeImage:
     """The nodes of one type in one part."""
 
@@ -99,7 +108,29 @@ class NodeImage:
     weights: F32 = field(default_factory=lambda: EMPTY_F32)
     """float32[rows]; empty when the type is unweighted: all 1."""
     table: Table
+    named: Mapping[str, NodeWeights] = field(default_factory=dict)
+    """By the names of the type's tables."""
     columns: Mapping[str, Column] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowWeights:
+    """Weights of an adjacency and the alias rows that follow from them."""
+
+    weights: F32
+    """As those of `Adjacency`, and so are the others."""
+    sums: F64
+    hot: U64 = field(default_factory=lambda: EMPTY_U64)
+    cold: U32 = field(default_factory=lambda: EMPTY_U32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeWeights:
+    """Further weights of the edges of one type, under a name of their own."""
+
+    table: Table
+    out: RowWeights
+    into: RowWeights | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +171,8 @@ class EdgeImage:
     or row = e // parts without holes."""
     feature_rows: int = 0
     """Rows of each column."""
+    named: Mapping[str, EdgeWeights] = field(default_factory=dict)
+    """By the names of the type's tables."""
     columns: Mapping[str, Column] = field(default_factory=dict)
 
 
@@ -155,6 +188,27 @@ class PartImage:
     edges: tuple[EdgeImage, ...]
     digest: str = ""
     """sha256 of the image's manifest."""
+
+
+def weighed(image: PartImage, weights: str) -> PartImage:
+    """The same part with the weights of that name in place of the rows' own; types that have none of it keep theirs."""
+    return replace(
+        image,
+        nodes=tuple(
+            replace(node, weights=node.named[weights].weights, table=node.named[weights].table) if weights in node.named else node
+            for node in image.nodes
+        ),
+        edges=tuple(_weighed_edges(edge, edge.named[weights]) if weights in edge.named else edge for edge in image.edges),
+    )
+
+
+def _weighed_edges(edge: EdgeImage, named: EdgeWeights) -> EdgeImage:
+    into = edge.into if edge.into is None or named.into is None else _weighed_rows(edge.into, named.into)
+    return replace(edge, table=named.table, out=_weighed_rows(edge.out, named.out), into=into)
+
+
+def _weighed_rows(side: Adjacency, named: RowWeights) -> Adjacency:
+    return replace(side, weights=named.weights, sums=named.sums, hot=named.hot, cold=named.cold)
 
 
 def open_part(folder: Path, *, verify: bool) -> PartImage:
@@ -276,6 +330,10 @@ def _nodes(entry: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[A
         dense=bool(entry["dense"]),
         **_given(arrays, prefix, "ids", "index_ids", "index_rows", "live", "live_rows", "weights"),
         table=_table(entry["table"], prefix, arrays),
+        named={
+            table["name"]: NodeWeights(weights=arrays[f"{prefix}.w{i}.weights"], table=_table(table, f"{prefix}.w{i}", arrays))
+            for i, table in enumerate(entry.get("tables", ()))
+        },
         columns=_columns(entry["columns"], prefix, arrays),
     )
 
@@ -286,6 +344,10 @@ def _adjacency(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Adjacency:
     )
 
 
+def _row_weights(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> RowWeights:
+    return RowWeights(weights=arrays[f"{prefix}.weights"], sums=arrays[f"{prefix}.sums"], **_given(arrays, prefix, "hot", "cold"))
+
+
 def _edges(entry: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[Any]]) -> EdgeImage:
     return EdgeImage(
         out=_adjacency(f"{prefix}.out", arrays),
@@ -294,5 +356,13 @@ def _edges(entry: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[A
         table=_table(entry["table"], prefix, arrays),
         **_given(arrays, prefix, "feature_eids"),
         feature_rows=int(entry["feature_rows"]),
+        named={
+            table["name"]: EdgeWeights(
+                table=_table(table, f"{prefix}.w{i}", arrays),
+                out=_row_weights(f"{prefix}.out.w{i}", arrays),
+                into=_row_weights(f"{prefix}.in.w{i}", arrays) if f"{prefix}.in.indptr" in arrays else None,
+            )
+            for i, table in enumerate(entry.get("tables", ()))
+        },
         columns=_columns(entry["columns"], prefix, arrays),
     )

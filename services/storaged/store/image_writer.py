@@ -94,6 +94,12 @@ class Files:
         del other._known[name]
         other.path(name).rename(self.path(as_name))
 
+    def close(self) -> None:
+        """Let go of files that are being appended to; nothing where all are done."""
+        for stream in self._open.values():
+            stream.close()
+        self._open.clear()
+
     def __contains__(self, name: str) -> bool:
         return name in self._known
 
