@@ -28,6 +28,9 @@ Space = Annotated[str, typer.Argument(metavar="SPACE", help="The space to draw f
 Nodes = Annotated[list[int], typer.Argument(metavar="NODE...", help="Where to start.")]
 Count = Annotated[int, typer.Option("-n", "--count", min=0, help="How many to draw.")]
 Uniform = Annotated[bool, typer.Option("--uniform", help="Every one the same chance, whatever its weight.")]
+Weight = Annotated[
+    str, typer.Option("--weight", metavar="NAME", help="Draw by the weights of this name, that all these types have. Default: their own.")
+]
 Distinct = Annotated[bool, typer.Option("--distinct", help="None twice: draw without replacement.")]
 Probabilities = Annotated[
     bool, typer.Option("--probabilities", help="The probability of each draw too; without replacement, given the earlier ones.")
@@ -73,7 +76,7 @@ def _shown(title: str, total: int) -> str:
     return title if total <= SHOWN else f"{title} (the first {SHOWN} of {total:,})"
 
 
-@app.command(epilog="Example: asterism sample nodes shop -n 1000 --type user --json")
+@app.command(epilog="Example: asterism sample nodes shop -n 1000 --type item --weight popular --json")
 def nodes(
     context: typer.Context,
     space: Space,
@@ -81,6 +84,7 @@ def nodes(
     count: Count = 10,
     type_names: Annotated[list[str] | None, typer.Option("--type", help="Of this node type (repeat for several). Default: all.")] = None,
     uniform: Uniform = False,
+    weight: Weight = "",
     distinct: Distinct = False,
     probabilities: Probabilities = False,
     seed: Seed = None,
@@ -94,7 +98,7 @@ def nodes(
 
     def ask(graph: Graph) -> Any:
         return graph.sample_nodes(
-            count, type_names or None, weighted=not uniform, replace=not distinct, probabilities=probabilities, seed=seed, version=at
+            count, type_names or None, weighted=not uniform, weight=weight, replace=not distinct, probabilities=probabilities, seed=seed, version=at
         )
 
     _draw(context, space, ask, render)
@@ -108,6 +112,7 @@ def edges(
     count: Count = 10,
     type_names: Annotated[list[str] | None, typer.Option("--type", help="Of this edge type (repeat for several). Default: all.")] = None,
     uniform: Uniform = False,
+    weight: Weight = "",
     distinct: Distinct = False,
     probabilities: Probabilities = False,
     seed: Seed = None,
@@ -122,7 +127,7 @@ def edges(
 
     def ask(graph: Graph) -> Any:
         return graph.sample_edges(
-            count, type_names or None, weighted=not uniform, replace=not distinct, probabilities=probabilities, seed=seed, version=at
+            count, type_names or None, weighted=not uniform, weight=weight, replace=not distinct, probabilities=probabilities, seed=seed, version=at
         )
 
     _draw(context, space, ask, render)
@@ -139,6 +144,7 @@ def neighbors(
     node_type: NodeType = None,
     direction: Direction = "out",
     uniform: Uniform = False,
+    weight: Weight = "",
     distinct: Distinct = False,
     probabilities: Probabilities = False,
     seed: Seed = None,
@@ -162,6 +168,7 @@ def neighbors(
             ntype=node_type,
             direction=direction,
             weighted=not uniform,
+            weight=weight,
             replace=not distinct,
             probabilities=probabilities,
             seed=seed,
@@ -189,6 +196,7 @@ def fanout(
     node_type: NodeType = None,
     direction: Direction = "out",
     uniform: Uniform = False,
+    weight: Weight = "",
     distinct: Distinct = False,
     probabilities: Probabilities = False,
     seed: Seed = None,
@@ -213,6 +221,7 @@ def fanout(
             ntype=node_type,
             direction=direction,
             weighted=not uniform,
+            weight=weight,
             replace=not distinct,
             probabilities=probabilities,
             seed=seed,
