@@ -96,6 +96,12 @@ def bytes_of(output: Path) -> dict[str, bytes]:
             id="new nodes of one part",
         ),
         pytest.param(
+            lambda: [Op(kind=graph.NODES, type_id=0, arrays={"ids": NODES + np.arange(0, 8, 2)})],
+            {"n0", "n0.table", "n0.features", "e0.out", "e0.table"},  # columns have a row more, though nobody wrote features
+            set(),
+            id="new nodes of one part, without features",
+        ),
+        pytest.param(
             lambda: [Op(kind=graph.NODE_DELETES, type_id=0, arrays={"ids": EVEN[:3]})],
             {"n0", "n0.table", "n0.features", "e0.out", "e0.in", "e0.table"},
             {"e0.out", "e0.in", "e0.table"},
