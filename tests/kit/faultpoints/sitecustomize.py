@@ -18,6 +18,7 @@ import os
 import signal
 import sys
 import time
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -95,11 +96,20 @@ def _in_metad(module: Any) -> None:
     module.RocksStore.write = write
 
 
+def _in_grpc(module: Any) -> None:
+    """Keep the clock of the wall that its other half, which is not Python, has: both tell each other times of day."""
+    module.time = types.SimpleNamespace(**{**vars(time), "time": plain_time})
+
+
 class _Finder(importlib.abc.MetaPathFinder):
     """Changes a module right after it was imported."""
 
     def __init__(self) -> None:
-        self._changes: dict[str, Callable[[Any], None]] = {"storaged.build.progress": _in_build, "metad.store.rocks": _in_metad}
+        self._changes: dict[str, Callable[[Any], None]] = {
+            "storaged.build.progress": _in_build,
+            "metad.store.rocks": _in_metad,
+            **dict.fromkeys(("grpc._server", "grpc._channel", "grpc._common"), _in_grpc),
+        }
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         change = self._changes.pop(name, None)
@@ -118,8 +128,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
+plain_time, plain_time_ns = time.time, time.time_ns
 if _FILE:
     sys.meta_path.insert(0, _Finder())
-    plain_time, plain_time_ns = time.time, time.time_ns
     time.time = lambda: plain_time() + _told().get("wall_ahead_s", 0)
     time.time_ns = lambda: plain_time_ns() + int(_told().get("wall_ahead_s", 0) * 1e9)

@@ -1,0 +1,161 @@
+"""Storageds killed in every pass of a build, metad killed around a publication, clocks that jump: nothing is lost, nothing differs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from tests.kit.cluster import LocalCluster
+from tests.kit.invariants import Witness, edges_of, settled
+
+from asterism import Client
+from asterism.catalog import Job
+
+LEASE_S = 1.5
+WAIT_S = 90.0
+SCHEMA = {
+    "parts": 4,
+    "direction": "both",
+    "nodes": {"n": {"weighted": True, "features": {"x": {"dtype": "float32", "shape": [2]}, "tags": {"kind": "ragged", "dtype": "int64"}}}},
+    "edges": {"n:to:n": {"weighted": True, "features": {"when": "int64"}}},
+}
+NODES, EDGES = 3_000, 9_000
+PASSES = ("nodes n", "features n", "B1", "B2, B3", "sweep", "merge", "audit", "out edges", "in edges", "edge features", "seal")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    flags = {"metad": ["--lease-s", str(LEASE_S), "--heartbeat-interval-s", "0.2"]}
+    with LocalCluster(storageds=2, faults=True, flags=flags) as running:
+        with running.client() as client:
+            for space in ("calm", "struck"):
+                client.create_space(space, SCHEMA)
+                fill(client, space, 0)
+                assert client.graph(space).build().version == 1
+        yield running
+
+
+@pytest.fixture
+def client(cluster: LocalCluster) -> Iterator[Client]:
+    """A client, while a witness watches the space that is struck; afterwards all is whole."""
+    with cluster.client() as connected:
+        with Witness(cluster, "struck") as witness:
+            yield connected
+        assert witness.answered > 0
+        settled(cluster, connected, ["calm", "struck"])
+
+
+def fill(client: Client, space: str, seed: int) -> int:
+    """A load of nodes and edges; its commit."""
+    rng = np.random.default_rng(seed)
+    load = client.begin_load(space)
+    tags = np.arange(NODES + 1, dtype=np.int64)
+    features = {"x": rng.random((NODES, 2), np.float32), "tags": (tags, rng.integers(0, 9, NODES))}
+    load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES), features=features)
+    src, dst = rng.integers(0, NODES, EDGES), rng.integers(0, NODES, EDGES)
+    load.write_edges(1, "to", src, dst, weights=rng.random(EDGES), features={"when": np.arange(EDGES)}, ends_known=True)
+    return load.commit()
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+def finished(client: Client, job: Job) -> Job:
+    done = client.wait(job.job_id, timeout_s=WAIT_S)
+    assert done.state == "FINISHED", done
+    return done
+
+
+def images(cluster: LocalCluster, client: Client, space: str) -> dict[str, bytes]:
+    """The manifests of the images of the current version: sizes and checksums of every file."""
+    version = client.manifest(space)
+    found = {}
+    for name in ("storaged-0", "storaged-1"):
+        parts = cluster.folder_of(name) / "spaces" / str(version.space_id) / "builds" / str(version.job_id) / "parts"
+        found.update({path.parent.name: path.read_bytes() for path in parts.glob("*/manifest.json")})
+    assert len(found) == SCHEMA["parts"]
+    return found
+
+
+def as_calm(cluster: LocalCluster, client: Client) -> None:
+    """Check that what was struck came to what an undisturbed build of the same comes to, byte for byte."""
+    assert images(cluster, client, "struck") == images(cluster, client, "calm")
+    calm, struck = client.manifest("calm"), client.manifest("struck")
+    assert struck.totals == calm.totals
+    assert edges_of(client.graph("struck"), "to") == edges_of(client.graph("calm"), "to")
+
+
+@pytest.mark.parametrize("passes", [PASSES[0::2], PASSES[1::2]], ids=" | ".join)
+def test_a_build_whose_storaged_is_killed_in_pass_after_pass_comes_to_the_same_bytes(
+    cluster: LocalCluster, client: Client, passes: tuple[str, ...]
+) -> None:
+    seed = 100 + len(passes)
+    for space in ("calm", "struck"):
+        fill(client, space, seed)
+    finished(client, client.graph("calm").build(wait=False))
+    version = client.describe("struck").version
+    faults = cluster.faults["storaged-0"]
+    before = len(faults.reached())
+    faults.set(hold_build_in=passes[0])
+    job = client.submit_job("struck")
+    for number, name in enumerate(passes):
+        until(lambda number=number: len(faults.reached()) > before + number, f"the build has not come to {name}")  # type: ignore[misc]
+        cluster.kill("storaged-0")
+        assert client.describe("struck").version == version, "a half-built version was published"
+        faults.set(**({"hold_build_in": passes[number + 1]} if number + 1 < len(passes) else {}))
+        cluster.restart("storaged-0")
+    done = finished(client, job)
+    assert all(reached.startswith(name) for (_, reached), name in zip(faults.reached()[before:], passes, strict=True))
+    assert done.version == version + 1
+    as_calm(cluster, client)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_metad_that_is_killed_when_all_have_reported_publishes_the_version_once(cluster: LocalCluster, client: Client, when: str) -> None:
+    for space in ("calm", "struck"):
+        fill(client, space, 200)
+    finished(client, client.graph("calm").build(wait=False))
+    version = client.describe("struck").version
+    cluster.faults["metad"].set(**{f"die_{when}_write_of": "1/version/"})
+    job = client.submit_job("struck")
+    until(lambda: cluster["metad"].ended() is not None, "metad lives")
+    assert cluster["metad"].ended() == -9
+    cluster.faults["metad"].set()
+    cluster.restart("metad")
+    assert finished(client, job).version == version + 1
+    assert client.describe("struck").version == version + 1
+    assert [v.version for v in client.versions("struck")].count(version + 1) == 1
+    as_calm(cluster, client)
+
+
+@pytest.mark.parametrize("ahead_s", [30 * 86400, -30 * 86400], ids=["forwards", "backwards"])
+def test_a_wall_clock_that_jumps_by_a_month_ends_no_lease_and_no_job(cluster: LocalCluster, client: Client, ahead_s: int) -> None:
+    for space in ("calm", "struck"):
+        fill(client, space, 300)
+    finished(client, client.graph("calm").build(wait=False))
+    faults = cluster.faults["storaged-0"]
+    before = len(faults.reached())
+    faults.set(hold_build_in="sweep")
+    job = client.submit_job("struck")
+    until(lambda: len(faults.reached()) > before, "the build has not come to the pass")
+    for name in ("metad", "graphd-0"):
+        cluster.faults[name].set(wall_ahead_s=ahead_s)
+    faults.set(hold_build_in="sweep", wall_ahead_s=ahead_s)
+    begun = time.monotonic()
+    while time.monotonic() - begun < 1.5 * LEASE_S:
+        assert all(host.online for host in client.hosts() if host.address in {cluster[name].address for name in ("storaged-0", "storaged-1")})
+        assert cluster.get("storaged-0", "/status")["leased"] is True
+        time.sleep(0.05)
+    faults.set(wall_ahead_s=ahead_s)
+    done = finished(client, job)
+    assert [task.attempt for task in done.tasks] == [1, 1]
+    assert len(client.graph("struck").sample_nodes(10)) == 10
+    for name in cluster.faults:
+        cluster.faults[name].set()
+    as_calm(cluster, client)
