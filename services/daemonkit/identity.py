@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from asterism_proto.errors import Conflict, Corrupt
+from asterism_proto.errors import Conflict, Corrupt, Unavailable
 
 NAME = "identity.json"
 
@@ -77,7 +77,10 @@ def open_folder(path: Path, role: str) -> Identity:
         else:
             found, number = uuid.uuid4().hex, 0
         identity = Identity(found, number + 1, lock)
-        write_durably(file, json.dumps({"uuid": found, "incarnation": number + 1, "role": role}).encode())
+        try:
+            write_durably(file, json.dumps({"uuid": found, "incarnation": number + 1, "role": role}).encode())
+        except OSError as error:
+            raise Unavailable(f"{file} can not be written: {error.strerror}; make room, or let the daemon write there") from error
     except BaseException:
         os.close(lock)
         raise

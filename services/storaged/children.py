@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from asterism_proto.errors import AsterismError, NotFound
 from storaged.build.progress import Progress
 from storaged.folders import Folders
+from storaged.store.disk import refusal
 
 if TYPE_CHECKING:
     from storaged.work import Order
@@ -107,6 +108,9 @@ def main(arguments: list[str], work: Callable[[Path, Progress], dict[str, Any]],
             result = work(Path(arguments[0]), progress)
     except AsterismError as error:
         progress.say({"failed": f"{type(error).__name__}: {error.message}", "permanent": isinstance(error, permanent)})
+        return 1
+    except OSError as error:
+        progress.say({"failed": f"Unavailable: {refusal(error, Path(arguments[0]).parent).message}"})
         return 1
     except Exception as error:
         # The process's last word, whatever it was: storaged reads this line, not a traceback.

@@ -28,6 +28,7 @@ from storaged import children
 from storaged.archive.transfer import KINDS, Transfer
 from storaged.build.task import Total
 from storaged.folders import Folders
+from storaged.store.disk import refusal
 from storaged.store.graph import GraphStore
 
 logger = logging.getLogger(__name__)
@@ -140,6 +141,8 @@ class _Build:
                         self._watch(self._spawn(stderr), stderr)
         except AsterismError as error:
             self._tell(STOPPED if self._cancelled else FAILED, cause=error.message, permanent=isinstance(error, InvalidRequest | NotFound))
+        except OSError as error:
+            self._tell(STOPPED if self._cancelled else FAILED, cause=refusal(error, self._work.folders.data).message)
         except Exception as error:  # whatever it was, metad has to hear of it
             logger.exception("build_crashed", extra={"job": self.order.job_id})
             self._tell(FAILED, cause=redacted(repr(error)))

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.kit.small_disk import small_disk
 
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, Unavailable
 from storaged.store.engine import Engine, Family, RocksEngine
 from storaged.store.memory import MemoryEngine
+from storaged.store.reopening import Reopening
 
 FAMILIES = (Family(name="a", compressed=True, blobs=True, cached=False), Family(name="b"))
 LARGE = bytes(range(256)) * 4096
@@ -255,3 +257,32 @@ def test_databases_share_a_kept_run_and_none_alters_it(tmp_path: Path, *, used_b
     second = RocksEngine(tmp_path / "two" / "db", FAMILIES)
     assert list(second.scan("b", b"", None)) == expected
     second.close()
+
+
+@pytest.mark.parametrize("rest", [0, 300_000])
+def test_a_full_disk_refuses_writes_and_loses_none_that_was_acknowledged(tmp_path: Path, rest: int) -> None:
+    with small_disk(tmp_path / "disk", 48) as disk:
+        path = disk.path / "db"
+        engine = Reopening(path, lambda: RocksEngine(path, FAMILIES))
+        keys = [b"%04d" % i for i in range(8)]
+        for key in keys:
+            engine.write([("a", key, LARGE), ("b", key, b"1")])
+        disk.fill(leave=rest)
+        for _ in range(3):
+            with pytest.raises(Unavailable, match="the disk is full"):
+                engine.write([("a", b"lost", LARGE), ("b", b"lost", b"1")])
+        # It reads on a full disk, and is asked to write again as soon as there is room.
+        assert [key for key, _ in engine.scan("b", b"", None)] == keys
+        disk.empty()
+        reading = engine.scan("a", b"", None)
+        assert next(reading)[0] == keys[0]
+        with pytest.raises(Unavailable, match="while it is read"):
+            engine.write([("b", b"x", b"1")])
+        reading.close()  # type: ignore[attr-defined]  # a generator
+        engine.write([("a", b"kept", LARGE), ("b", b"kept", b"1")])
+        assert [key for key, _ in engine.scan("b", b"", None)] == [*keys, b"kept"]
+        assert [key for key, value in engine.scan("a", b"", None) if value == LARGE] == [*keys, b"kept"]
+        engine.close()
+        engine = Reopening(path, lambda: RocksEngine(path, FAMILIES))
+        assert [key for key, _ in engine.scan("b", b"", None)] == [*keys, b"kept"]
+        engine.close()

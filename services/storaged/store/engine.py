@@ -129,6 +129,8 @@ def _options(family: Family | None, memory: _Memory) -> Any:
     options.set_write_buffer_manager(memory.buffers)
     options.set_max_background_jobs(2)
     options.set_keep_log_file_num(2)
+    # A torn end of the log is a write that nobody was told of. Anything else wrong in it must not pass for an older state.
+    options.set_wal_recovery_mode(rocksdict.DBRecoveryMode.tolerate_corrupted_tail_records())
     options.set_max_open_files(256)
     kind = rocksdict.DBCompressionType
     compression = kind.lz4() if family is not None and family.compressed else kind.none()
@@ -154,7 +156,7 @@ def _ours(error: Exception, path: Path) -> AsterismError:
     """The typed error of what RocksDB said."""
     text = str(error)
     if "No space left" in text or "SpaceLimit" in text:
-        return Unavailable(f"{path}: the disk is full ({text}); free space and restart the daemon")
+        return Unavailable(f"{path}: the disk is full ({text}); free space and do it again")
     if "lock" in text.lower() and "IO error" in text:
         return Conflict(f"{path} is open in another process ({text})")
     if "Corruption" in text or "checksum" in text.lower() or "No such file" in text:
@@ -179,7 +181,7 @@ class RocksEngine:
             shutil.rmtree(self._runs)
         named = {name: self.options(family) for name, family in self._families.items()}
         try:
-            self._db = rocksdict.Rdict(str(path), self.options(None), column_families=named, access_type=access)
+            self._db: Any = rocksdict.Rdict(str(path), self.options(None), column_families=named, access_type=access)
         except Exception as error:
             raise _ours(error, path) from error
         self._columns: dict[str, Any] = {name: self._db.get_column_family(name) for name in named}
@@ -212,6 +214,8 @@ class RocksEngine:
             self._db.write(batch, self._durable if durable else self._unlogged)
         except Exception as error:
             raise _ours(error, self.path) from error
+        finally:
+            handles.clear()  # the error's traceback may live for long, and with a handle the database would
 
     def scan(self, family: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """Keys and values in order; Corrupt where the iterator stopped for another reason than the end."""
@@ -316,7 +320,10 @@ class RocksEngine:
     def close(self) -> None:
         """Close every handle; the folder may be opened again at once."""
         self._columns.clear()
-        self._db.close()
+        # On a full disk it can not flush as it goes. What was to last is in the log, or was flushed, or its flush has failed before.
+        with contextlib.suppress(Exception):
+            self._db.close()
+        self._db = None
         shutil.rmtree(self._runs, ignore_errors=True)
 
 

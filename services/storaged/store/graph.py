@@ -26,9 +26,10 @@ from asterism_proto.schema import Schema
 from asterism_proto.v1.common_pb2 import Empty
 from asterism_proto.v1.storaged_pb2 import BlockKind
 from storaged.store import keys
-from storaged.store.engine import Engine, Family, Put, RocksEngine
+from storaged.store.engine import Family, Put, RocksEngine
 from storaged.store.keys import BLOCKS, COLUMNS, INDEX, BlockKey
 from storaged.store.members import Members
+from storaged.store.reopening import Keep, Reopening
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -100,7 +101,7 @@ class BlockRef:
 class GraphStore:
     """The blocks of one space's parts on this host. Safe to call from several threads."""
 
-    def __init__(self, engine: Engine, schema: Schema, *, spill: Path | None = None) -> None:
+    def __init__(self, engine: Keep, schema: Schema, *, spill: Path | None = None) -> None:
         self._engine, self._schema = engine, schema
         self._lock = threading.Lock()
         self._telling = threading.Lock()
@@ -118,8 +119,10 @@ class GraphStore:
         """The store in a folder, made if it is not there; ``read_only`` for a checkpoint."""
         if read_only and not path.exists():
             raise NotFound(f"checkpoint {path}: there is no such folder; the build needs the one that its job took")
-        engine = RocksEngine(path, FAMILIES, read_only=read_only, memory_bytes=memory_bytes)
-        return cls(engine, schema, spill=None if read_only else path.with_name(path.name + "-members"))
+        if read_only:
+            return cls(RocksEngine(path, FAMILIES, read_only=True, memory_bytes=memory_bytes), schema)
+        engine = Reopening(path, lambda: RocksEngine(path, FAMILIES, memory_bytes=memory_bytes))
+        return cls(engine, schema, spill=path.with_name(path.name + "-members"))
 
     def write(self, blocks: Sequence[Block]) -> int:
         """Keep the blocks, all or none, durable on return; a replay replaces what it replays. Gives the bytes kept.

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from storaged.store.disk import allocate
 from storaged.store.image import CRC_BYTES, FORMAT, MANIFEST
 
 
@@ -57,10 +58,10 @@ class Files:
         return self.folder / f"{name}.bin"
 
     def create(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
-        """A new mapped array, all zero; zero pages take no disk until they are written."""
+        """A new mapped array, all zero."""
         self._known[name] = (np.dtype(dtype), shape)
         with self.path(name).open("xb") as file:
-            file.truncate(np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64)))
+            allocate(file, np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64)))
         return self.map(name)
 
     def append_to(self, name: str, dtype: DTypeLike) -> Appended:

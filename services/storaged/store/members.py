@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.jit import kernel
+from storaged.store.disk import allocate, refusal
 from storaged.store.keys import BlockKey
 
 I64 = NDArray[np.int64]
@@ -189,6 +190,9 @@ class Members:
         if self._spill is None or n * 8 < MAPPED_BYTES:
             return np.empty(n, np.int64)
         self._spill.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=self._spill) as file:
-            file.truncate(n * 8)
-            return np.memmap(file, np.int64, "r+", shape=(n,)).view(np.ndarray)
+        try:
+            with tempfile.TemporaryFile(dir=self._spill) as file:
+                allocate(file, n * 8)
+                return np.memmap(file, np.int64, "r+", shape=(n,)).view(np.ndarray)
+        except OSError as error:
+            raise refusal(error, self._spill) from error

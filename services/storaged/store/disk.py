@@ -1,0 +1,24 @@
+"""A disk that is full, met before it is too late, and named."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import IO
+
+from asterism_proto.errors import AsterismError, Unavailable
+
+
+def allocate(file: IO[bytes], size: int) -> None:
+    """Give ``file`` so many bytes of the disk, or raise OSError: a mapped page that finds no room later kills the process."""
+    if size:
+        os.posix_fallocate(file.fileno(), 0, size)
+
+
+def refusal(error: OSError, path: Path) -> AsterismError:
+    """The typed error of what the file system said under ``path``."""
+    where = error.filename or path
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Unavailable(f"{where}: the disk is full; free space and do it again")
+    return Unavailable(f"{where}: {error.strerror or error}")

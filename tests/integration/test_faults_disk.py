@@ -1,0 +1,145 @@
+"""A disk that fills up: builds fail with the cause, writes are refused, nothing that was acknowledged is lost, and with room all goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from tests.kit.cluster import LocalCluster
+from tests.kit.invariants import Witness, edges_of, settled
+from tests.kit.small_disk import SmallDisk, small_disk
+
+import asterism
+from asterism import Client, Graph
+
+WAIT_S = 60.0
+SCHEMA = {
+    "parts": 3,
+    "direction": "both",
+    "nodes": {"n": {"weighted": True, "features": {"x": {"dtype": "float32", "shape": [4]}}}},
+    "edges": {"n:to:n": {"weighted": True, "features": {"when": "int64"}}},
+}
+NODES, EDGES = 6_000, 40_000
+PASSES = ("nodes n", "features n", "B1", "B2, B3", "sweep", "merge", "audit", "out edges", "in edges", "edge features", "seal")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A cluster whose one storaged has a disk of its own."""
+
+    cluster: LocalCluster
+    disk: SmallDisk
+    client: Client
+    graph: Graph
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    mount = tmp_path_factory.mktemp("disk")
+    with (
+        small_disk(mount, 160) as disk,
+        LocalCluster(storageds=1, faults=True, flags={"metad": ["--max-attempts", "1"]}, data={"storaged-0": mount / "data"}) as cluster,
+        cluster.client() as client,
+    ):
+        client.create_space("g", SCHEMA)
+        rng = np.random.default_rng(4)
+        load = client.begin_load("g")
+        load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES), features={"x": rng.random((NODES, 4), np.float32)})
+        src, dst = rng.integers(0, NODES, EDGES), rng.integers(0, NODES, EDGES)
+        load.write_edges(1, "to", src, dst, weights=rng.random(EDGES), features={"when": np.arange(EDGES)}, ends_known=True)
+        load.commit()
+        graph = client.graph("g")
+        graph.build()
+        yield Place(cluster=cluster, disk=disk, client=client, graph=graph)
+
+
+@pytest.fixture(autouse=True)
+def whole(place: Place) -> Iterator[None]:
+    with Witness(place.cluster, "g") as witness:
+        yield
+    assert witness.answered > 0
+    settled(place.cluster, place.client, ["g"])
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+def test_a_build_that_fills_the_disk_fails_with_the_cause_in_every_pass_and_is_recovered_with_room(place: Place) -> None:
+    client, disk, faults = place.client, place.disk, place.cluster.faults["storaged-0"]
+    before, version = edges_of(place.graph, "to"), client.describe("g").version
+    place.graph.upsert_nodes([0], "n", weights=[7.0])
+    pid = place.cluster["storaged-0"].pid
+    faults.set(hold_build_in=PASSES[0])
+    job = place.graph.build(wait=False)
+    for number, name in enumerate(PASSES):
+        reached = len(faults.reached())
+        if number:
+            faults.set(hold_build_in=name)
+            client.recover_job(job.job_id)
+        until(lambda reached=reached: len(faults.reached()) > reached, f"the build has not come to {name}")  # type: ignore[misc]
+        disk.fill()
+        faults.set()
+        failed = client.wait(job.job_id, timeout_s=WAIT_S)
+        assert failed.state == "FAILED", (name, failed)
+        assert "the disk is full" in failed.tasks[0].causes[-1], (name, failed)
+        assert place.cluster["storaged-0"].pid == pid
+        assert place.cluster["storaged-0"].ended() is None
+        assert client.describe("g").version == version
+        assert len(place.graph.sample_nodes(100, "n")) == 100
+        disk.empty()
+    client.recover_job(job.job_id)
+    done = client.wait(job.job_id, timeout_s=WAIT_S)
+    assert done.state == "FINISHED", done
+    assert client.describe("g").version == version + 1
+    assert edges_of(place.graph, "to") == before
+    assert place.graph.node_features([0], "weight", "n")["weight"].tolist() == [7.0]
+
+
+def test_writes_to_a_full_disk_are_refused_and_what_was_acknowledged_before_and_after_is_there(place: Place) -> None:
+    client, disk = place.client, place.disk
+    before = [(src, dst) for src, dst, _ in edges_of(place.graph, "to")]
+    kept: list[tuple[int, int]] = []
+    load = client.begin_load("g")
+    refused = 0
+    for chunk in range(12):
+        ends = [(chunk, chunk + 1 + i) for i in range(2000)]
+        src, dst = np.array(ends).T
+
+        def write(chunk: int = chunk, src: np.ndarray = src, dst: np.ndarray = dst) -> None:
+            load.write_edges(chunk, "to", src, dst, weights=np.ones(len(src)), features={"when": src}, ends_known=True)
+
+        if chunk in (3, 7):
+            disk.fill()
+            with pytest.raises(asterism.Unavailable, match="the disk is full"):
+                write()
+            refused += 1
+            assert place.cluster["storaged-0"].ended() is None
+            disk.empty()
+        write()
+        kept += ends
+    load.commit()
+    assert refused == 2
+    place.graph.build()
+    assert sorted((src, dst) for src, dst, _ in edges_of(place.graph, "to")) == sorted(before + kept)
+
+
+def test_a_storaged_that_can_not_start_on_a_full_disk_says_so_and_starts_with_room(place: Place) -> None:
+    expected = edges_of(place.graph, "to")
+    daemon = place.cluster["storaged-0"]
+    place.cluster.kill("storaged-0")
+    place.disk.fill()
+    daemon.start()
+    until(lambda: daemon.ended() is not None, "it runs on a disk that it can not write to")
+    assert daemon.ended() == 2
+    said = daemon.log.read_text().splitlines()[-1]
+    assert "identity.json can not be written: No space left on device" in said
+    place.disk.empty()
+    place.cluster.restart("storaged-0")
+    assert edges_of(place.graph, "to") == expected
