@@ -22,7 +22,9 @@ SCHEMA = {
     "edges": {"n:to:n": {"weighted": True, "features": {"when": "int64"}}},
 }
 NODES, EDGES = 3_000, 9_000
-PASSES = ("nodes n", "features n", "B1", "B2, B3", "sweep", "merge", "audit", "out edges", "in edges", "edge features", "seal")
+KILLS = 8
+"""In one job: metad gives one up that is lost too often."""
+PASSES = ("nodes n", "features n", "B1", "B2, B3", "sweep", "merge", "audit", "out edges n:to:n", "in edges n:to:n", "features n:to:n", "seal")
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +45,8 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
     with cluster.client() as connected:
         with Witness(cluster, "struck") as witness:
             yield connected
+        for faults in cluster.faults.values():
+            faults.set()
         assert witness.answered > 0
         settled(cluster, connected, ["calm", "struck"])
 
@@ -72,6 +76,10 @@ def finished(client: Client, job: Job) -> Job:
     return done
 
 
+def over(client: Client, job: Job) -> bool:
+    return client.job(job.job_id).state not in ("QUEUE", "RUNNING")
+
+
 def images(cluster: LocalCluster, client: Client, space: str) -> dict[str, bytes]:
     """The manifests of the images of the current version: sizes and checksums of every file."""
     version = client.manifest(space)
@@ -91,29 +99,31 @@ def as_calm(cluster: LocalCluster, client: Client) -> None:
     assert edges_of(client.graph("struck"), "to") == edges_of(client.graph("calm"), "to")
 
 
-@pytest.mark.parametrize("passes", [PASSES[0::2], PASSES[1::2]], ids=" | ".join)
-def test_a_build_whose_storaged_is_killed_in_pass_after_pass_comes_to_the_same_bytes(
-    cluster: LocalCluster, client: Client, passes: tuple[str, ...]
-) -> None:
-    seed = 100 + len(passes)
-    for space in ("calm", "struck"):
-        fill(client, space, seed)
-    finished(client, client.graph("calm").build(wait=False))
-    version = client.describe("struck").version
-    faults = cluster.faults["storaged-0"]
-    before = len(faults.reached())
-    faults.set(hold_build_in=passes[0])
-    job = client.submit_job("struck")
-    for number, name in enumerate(passes):
-        until(lambda number=number: len(faults.reached()) > before + number, f"the build has not come to {name}")  # type: ignore[misc]
-        cluster.kill("storaged-0")
-        assert client.describe("struck").version == version, "a half-built version was published"
-        faults.set(**({"hold_build_in": passes[number + 1]} if number + 1 < len(passes) else {}))
-        cluster.restart("storaged-0")
-    done = finished(client, job)
-    assert all(reached.startswith(name) for (_, reached), name in zip(faults.reached()[before:], passes, strict=True))
-    assert done.version == version + 1
-    as_calm(cluster, client)
+def test_builds_whose_storaged_is_killed_in_pass_after_pass_come_to_the_same_bytes(cluster: LocalCluster, client: Client) -> None:
+    faults, left = cluster.faults["storaged-0"], list(PASSES)
+    for number in range(4):
+        for space in ("calm", "struck"):
+            fill(client, space, 100 + number)
+        finished(client, client.graph("calm").build(wait=False))
+        version = client.describe("struck").version
+        faults.set(hold_build_in=left)
+        job = client.submit_job("struck")
+        for _ in range(KILLS):
+            before = len(faults.reached())
+            until(lambda was=before, job=job: len(faults.reached()) > was or over(client, job), f"the build has come to none of {left}")  # type: ignore[misc]
+            if len(faults.reached()) == before:
+                break
+            cluster.kill("storaged-0")
+            assert client.describe("struck").version == version, "a half-built version was published"
+            left.remove(faults.reached()[-1][1])
+            faults.set(hold_build_in=left)
+            cluster.restart("storaged-0")
+        faults.set()
+        assert finished(client, job).version == version + 1
+        as_calm(cluster, client)
+        if not left:
+            return
+    pytest.fail(f"no build came to {left}")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -141,12 +151,12 @@ def test_a_wall_clock_that_jumps_by_a_month_ends_no_lease_and_no_job(cluster: Lo
     finished(client, client.graph("calm").build(wait=False))
     faults = cluster.faults["storaged-0"]
     before = len(faults.reached())
-    faults.set(hold_build_in="sweep")
+    faults.set(hold_build_in=["sweep"])
     job = client.submit_job("struck")
     until(lambda: len(faults.reached()) > before, "the build has not come to the pass")
     for name in ("metad", "graphd-0"):
         cluster.faults[name].set(wall_ahead_s=ahead_s)
-    faults.set(hold_build_in="sweep", wall_ahead_s=ahead_s)
+    faults.set(hold_build_in=["sweep"], wall_ahead_s=ahead_s)
     begun = time.monotonic()
     while time.monotonic() - begun < 1.5 * LEASE_S:
         assert all(host.online for host in client.hosts() if host.address in {cluster[name].address for name in ("storaged-0", "storaged-1")})

@@ -60,6 +60,8 @@ def whole(cluster: LocalCluster, client: Client, graph: Graph) -> Iterator[None]
     before = edges_of(graph, "to")
     with Witness(cluster, "g") as witness:
         yield
+    for faults in cluster.faults.values():
+        faults.set()
     assert witness.answered > 0
     settled(cluster, client, ["g"])
     assert edges_of(graph, "to") == before
@@ -76,8 +78,9 @@ def held_in_mid_build(cluster: LocalCluster, client: Client, graph: Graph, name:
     """A job whose build at a storaged runs, and is in the middle of a pass for as long as the fault is set."""
     faults = cluster.faults[name]
     before = len(faults.reached())
-    faults.set(hold_build_in=PASS)
-    graph.upsert_nodes([0], "n", weights=[float(np.random.default_rng().random())])
+    faults.set(hold_build_in=[PASS])
+    # A node of every part: what did not change is not built.
+    graph.upsert_nodes(np.arange(4), "n", weights=np.random.default_rng().random(4))
     job = graph.build(wait=False)
     until(lambda: len(faults.reached()) > before, "the build has not come to the pass")
     child = psutil.Process(faults.reached()[-1][0])

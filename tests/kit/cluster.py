@@ -236,6 +236,10 @@ class LocalCluster:
         with urllib.request.urlopen(f"http://{self.daemons[name].http_address}{path}", timeout=10) as reply:
             return json.load(reply)
 
+    def ready_now(self) -> bool:
+        """Whether every daemon says that it is ready."""
+        return all(daemon.ready() for daemon in self.daemons.values())
+
     def missing(self, name: str) -> str:
         """What a daemon says that it is missing before it can answer; empty when it can."""
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Iterator
@@ -20,9 +21,11 @@ class SmallDisk:
 
     def fill(self, *, leave: int = 0) -> None:
         """Take all its room but ``leave`` bytes."""
-        free = self.free()
         with self._ballast.open("ab") as file:
-            os.posix_fallocate(file.fileno(), file.tell(), max(free - leave, 1) // 4096 * 4096 or 1)
+            while (rest := (self.free() - leave) // 4096 * 4096) > 0:
+                # Others write meanwhile.
+                with contextlib.suppress(OSError):
+                    os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, rest)
 
     def empty(self) -> None:
         """Give the room back."""

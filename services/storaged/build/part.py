@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-from asterism_proto.errors import Internal
+from asterism_proto.errors import Corrupt, Internal, NotFound
 from storaged.build.edges import build_edges
 from storaged.build.marks import Mark, forget_mark, part_folder, write_mark
 from storaged.build.nodes import build_nodes
@@ -14,14 +14,22 @@ from storaged.build.steps import Steps
 from storaged.build.task import PartResult, Task
 from storaged.build.unit import Units, counted
 from storaged.store.graph import IN_EDGES, NODES, OUT_EDGES, GraphStore
+from storaged.store.image import open_part
 from storaged.store.image_writer import Files
 from storaged.store.tables import TableStore
 
 
 def finished_before(task: Task, part: int) -> PartResult | None:
-    """What an earlier attempt at the same input came to, where it finished this part."""
+    """What an earlier attempt at the same input came to, where it finished this part and its image is still what it was."""
     mark = Mark.read(task.output, part)
-    return mark.result if mark is not None and mark.input == task.digest() else None
+    if mark is None or mark.input != task.digest():
+        return None
+    try:
+        # Every byte: what is published can not be built again.
+        open_part(part_folder(task.output, part), verify=True)
+    except (Corrupt, NotFound):
+        return None
+    return mark.result
 
 
 def build_part(task: Task, part: int, store: GraphStore, tables: TableStore, progress: Progress) -> PartResult:

@@ -3,7 +3,7 @@
 A file says what is to go wrong; it is read anew at each point, so that a test can change its mind while the daemon runs.
 The daemons know nothing of it: their own code runs, and waits or is killed by a real signal at places that a test names.
 
-    {"hold_build_in": "sweep"}     a build waits in the middle of the pass whose name begins so, until the file says otherwise
+    {"hold_build_in": ["sweep"]}   a build waits in the middle of a pass of such a name, until the file says otherwise
     {"die_before_write_of": "1/v"} metad dies (SIGKILL) before it writes a key that begins so; "die_after_write_of": after
     {"wall_ahead_s": 3600}         the wall clock is so far ahead; the monotonic one is not
 """
@@ -54,8 +54,7 @@ def _then_wait(work: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _held(name: str) -> bool:
-    wanted = _told().get("hold_build_in")
-    return bool(wanted) and name.startswith(wanted)
+    return name in _told().get("hold_build_in", ())
 
 
 def _in_build(module: Any) -> None:
