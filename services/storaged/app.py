@@ -216,7 +216,7 @@ class Storaged:
         self._beats.poke()
 
     def _dead_loads(self, space_id: int, loads: Sequence[int]) -> Sequence[int]:
-        request = meta.LoadsHeld(uuid=self._identity.uuid, space_id=space_id, loads=loads)
+        request = meta.LoadsHeld(uuid=self._identity.uuid, space_id=space_id, loads=loads, cluster=self._cluster.known)
         reply = self._metad.call(BEATS["find_dead_loads"], request, _ASK_S) if loads else meta.DeadLoads()
         return list(cast(meta.DeadLoads, reply).loads)
 

@@ -26,10 +26,10 @@ from asterism_proto.schema import Schema
 from asterism_proto.v1.common_pb2 import Empty
 from asterism_proto.v1.storaged_pb2 import BlockKind
 from storaged.store import keys
-from storaged.store.engine import Family, Put, RocksEngine
+from storaged.store.engine import Family, Put
 from storaged.store.keys import BLOCKS, COLUMNS, INDEX, BlockKey
 from storaged.store.members import Members
-from storaged.store.reopening import Keep, Reopening
+from storaged.store.reopening import Keep, opened
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -103,8 +103,7 @@ class GraphStore:
 
     def __init__(self, engine: Keep, schema: Schema, *, spill: Path | None = None) -> None:
         self._engine, self._schema = engine, schema
-        self._lock = threading.Lock()
-        self._telling = threading.Lock()
+        self._lock, self._telling = threading.Lock(), threading.Lock()
         self._doomed: set[int] = set()
         """Loads that were given up."""
         self._kinds = set(self._known_kinds())
@@ -119,10 +118,8 @@ class GraphStore:
         """The store in a folder, made if it is not there; ``read_only`` for a checkpoint."""
         if read_only and not path.exists():
             raise NotFound(f"checkpoint {path}: there is no such folder; the build needs the one that its job took")
-        if read_only:
-            return cls(RocksEngine(path, FAMILIES, read_only=True, memory_bytes=memory_bytes), schema)
-        engine = Reopening(path, lambda: RocksEngine(path, FAMILIES, memory_bytes=memory_bytes))
-        return cls(engine, schema, spill=path.with_name(path.name + "-members"))
+        engine = opened(path, FAMILIES, read_only=read_only, memory_bytes=memory_bytes)
+        return cls(engine, schema, spill=None if read_only else path.with_name(path.name + "-members"))
 
     def write(self, blocks: Sequence[Block]) -> int:
         """Keep the blocks, all or none, durable on return; a replay replaces what it replays. Gives the bytes kept.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from asterism_proto.errors import Unavailable
-from storaged.store.engine import Put
+from storaged.store.engine import Family, Put, RocksEngine
 
 ROOM_BYTES = 8 << 20
 """Below this it is not worth while to open the database again."""
@@ -143,3 +143,10 @@ class Reopening:
         finally:
             self._reopening = False
             self._news.notify_all()
+
+
+def opened(path: Path, families: Sequence[Family], *, read_only: bool = False, memory_bytes: int = 0) -> Keep:
+    """RocksDB in a folder: one that may be read only as it is, another so that it recovers from a full disk."""
+    if read_only:
+        return RocksEngine(path, families, read_only=True, memory_bytes=memory_bytes)
+    return Reopening(path, lambda: RocksEngine(path, families, memory_bytes=memory_bytes))
