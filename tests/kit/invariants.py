@@ -118,9 +118,16 @@ def settled(cluster: LocalCluster, client: Client, spaces: Iterable[str] = ()) -
             assert manifest.digest == version.digest
             assert max(total.audit_tv for total in manifest.totals) <= AUDITED, manifest
     end = time.monotonic() + LEFT_S
-    while (left := _left_over(cluster, client)) and time.monotonic() < end:
+    while (left := _looked(cluster, client)) and time.monotonic() < end:
         time.sleep(0.05)
     assert left == [], "this should have gone"
+
+
+def _looked(cluster: LocalCluster, client: Client) -> list[str]:
+    try:
+        return _left_over(cluster, client)
+    except FileNotFoundError as error:  # it goes while it is looked at
+        return [repr(error)]
 
 
 def _left_over(cluster: LocalCluster, client: Client) -> list[str]:
