@@ -22,7 +22,7 @@ from storaged.store.engine import RocksEngine
 from storaged.store.graph import GraphStore
 from storaged.store.tables import FAMILIES, SCRATCH_ROWS
 
-NODES, EDGES = 12 * SCRATCH_ROWS, 4 * SCRATCH_ROWS
+NODES, EDGES = 10 * SCRATCH_ROWS, 2 * SCRATCH_ROWS
 SCHEMA = Schema(
     node_types=(NodeType(name="a", weighted=True, features=(Feature(name="x"),)),),
     edge_types=(EdgeType(src_type="a", relation="r", dst_type="a", weighted=True, features=(Feature(name="y"),)),),
@@ -103,6 +103,14 @@ def whole(task: Path) -> Attempt:
     return done
 
 
+@pytest.fixture(scope="module")
+def whole_tables(task: Path, whole: Attempt) -> list[tuple[bytes, bytes]]:
+    """The final tables of such a build."""
+    shutil.rmtree(task.parent / "out", ignore_errors=True)
+    attempt(task)
+    return tables(task.parent / "out")
+
+
 def events_of(whole: Attempt) -> dict[str, int]:
     return {str(line["step"]): int(line["events"]) for line in whole.lines if line.get("is") == "done"}
 
@@ -116,26 +124,37 @@ def tables(output: Path) -> list[tuple[bytes, bytes]]:
     return found
 
 
-def test_a_build_killed_in_each_of_its_steps_repeats_none_that_was_finished(task: Path, whole: Attempt, output: Path) -> None:
-    made = whole.steps("done")
+@pytest.mark.parametrize(
+    "kind", [("n0.",), ("e0.out.", "e0.in."), ("e0.table.", "e0.hygiene", "e0.weights", "e0.features")], ids=["nodes", "adjacency", "edge table"]
+)
+def test_a_build_killed_in_each_of_its_steps_repeats_none_that_was_finished(
+    task: Path, whole: Attempt, whole_tables: list[tuple[bytes, bytes]], output: Path, kind: tuple[str, ...]
+) -> None:
+    made, events = whole.steps("done"), events_of(whole)
     assert len(made) == len(set(made)) == 19
-    for i, (step, events) in enumerate(events_of(whole).items()):
-        killed = attempt(task, f"0/{step}", events // 2)
-        assert killed.code == -signal.SIGKILL
-        # The step that the attempt before died in is made; those before it are not looked at again.
-        before = max(i - 1, 0)
-        assert killed.steps("kept") == made[:before]
-        assert killed.steps("done") == made[before:i]
-        assert killed.steps("begun") == made[before : i + 1]
-    sealed = attempt(task, "seal", 0)
-    assert (sealed.code, sealed.steps("kept"), sealed.steps("done")) == (-signal.SIGKILL, made[:-1], made[-1:])
+    before = 0
+    for i, step in enumerate(made):
+        if step.startswith(kind):
+            killed = attempt(task, f"0/{step}", events[step] // 2)
+            assert killed.code == -signal.SIGKILL
+            # What the attempt before finished is not looked at again; the step that it died in is made.
+            assert killed.steps("kept") == made[:before]
+            assert killed.steps("done") == made[before:i]
+            assert killed.steps("begun") == made[before : i + 1]
+            before = i
+    last = attempt(task)
+    assert (last.steps("kept"), last.steps("done")) == (made[:before], made[before:])
+    assert last.finished == whole.finished
+    assert tables(output) == whole_tables
+
+
+def test_a_build_killed_as_it_seals_a_part_only_seals_it(task: Path, whole: Attempt, whole_tables: list[tuple[bytes, bytes]], output: Path) -> None:
+    made = whole.steps("done")
+    assert attempt(task, "seal", 0).code == -signal.SIGKILL
     last = attempt(task)
     assert (last.steps("kept"), last.steps("begun")) == (made, [])
     assert last.finished == whole.finished
-    resumed = tables(output)
-    shutil.rmtree(output)
-    attempt(task)
-    assert tables(output) == resumed
+    assert tables(output) == whole_tables
 
 
 def blocks_at(made: Attempt, step: str, how: str) -> list[int]:
