@@ -98,6 +98,7 @@ def audit(task: Task, progress: Progress) -> Result:
         for type_id in range(len(task.schema.edge_types)):
             for weight_name in _names(image.edges[type_id]):
                 _Type(task, image, EDGE, type_id, progress, books, weight_name).edges()
+    _all_held(task, books)
     return {
         "totals": [asdict(total) for total in books.totals],
         "images": [{"part": part, "digest": image.digest} for part, image in images.items()],
@@ -107,6 +108,17 @@ def audit(task: Task, progress: Progress) -> Result:
             "bytes_read": books.bytes_read,
         },
     }
+
+
+def _all_held(task: Task, books: _Books) -> None:
+    """Nothing that was published is passed over in silence."""
+    held = {(total.part, total.element, total.type_id, total.weight_name) for total in books.totals}
+    for total in task.totals:
+        if (total.part, total.element, total.type_id, total.weight_name) not in held:
+            raise Corrupt(
+                f"part {total.part}, {task.named(total.element, total.type_id)}: weight {total.weight_name!r} was published, but no table of it "
+                "was audited; build the version again"
+            )
 
 
 def _image(task: Task, part: int) -> PartImage:
