@@ -32,6 +32,8 @@ from storaged.store.graph import Block, GraphStore
 
 NODES, EDGES = 200_000, 1_500_000
 WAIT_S = 120.0
+WHOLE = {"link": "no"}
+"""Of a build: all of it, so that it takes its time."""
 COLUMNS = {"row": np.int64, "id": np.int64, "probability": np.float64, "alias_row": np.int64, "alias_id": np.int64, "weight": np.float32}
 SCHEMA: dict[str, Any] = {
     "parts": 4,
@@ -310,10 +312,11 @@ def test_a_submit_after_an_acknowledged_write_never_gets_the_older_job(cluster: 
 
 def test_a_small_space_does_not_wait_for_a_large_one(client: Client, big: str, small: str) -> None:
     client.graph(big).upsert_nodes([0], "n", weights=[0.25])
-    large = client.submit_job(big)
-    assert done(client, small, "audit").state == "FINISHED"
-    assert client.job(large.job_id).state == "RUNNING"
-    assert client.wait(large.job_id, timeout_s=WAIT_S).state == "FINISHED"
+    large = client.submit_job(big, options=WHOLE)
+    audit = done(client, small, "audit")
+    built = client.wait(large.job_id, timeout_s=WAIT_S)
+    assert (audit.state, built.state) == ("FINISHED", "FINISHED")
+    assert built.started_ms <= audit.started_ms < audit.finished_ms < built.finished_ms
 
 
 # Progress and ends.
@@ -321,7 +324,7 @@ def test_a_small_space_does_not_wait_for_a_large_one(client: Client, big: str, s
 
 def test_rows_a_second_and_the_time_that_is_left_are_told_while_a_job_runs(cluster: LocalCluster, client: Client, big: str) -> None:
     client.graph(big).upsert_nodes([1], "n", weights=[0.5])
-    job = client.submit_job(big)
+    job = client.submit_job(big, options=WHOLE)
     looks: list[tuple[float, Job]] = []
     client.wait(job.job_id, timeout_s=WAIT_S, on_progress=lambda job: looks.append((time.monotonic(), job)))
     ended = looks[-1][0]
@@ -350,7 +353,7 @@ def test_rows_a_second_and_the_time_that_is_left_are_told_while_a_job_runs(clust
 )
 def test_a_job_stops_within_a_second_wherever_it_is(cluster: LocalCluster, client: Client, big: str, kind: str, wait_s: float) -> None:
     client.graph(big).upsert_nodes([2], "n", weights=[float(wait_s) + 1])
-    job = client.submit_job(big, kind)
+    job = client.submit_job(big, kind, options=WHOLE if kind == "build" else {})
     time.sleep(wait_s)
     begun = time.monotonic()
     client.stop_job(job.job_id)
@@ -370,7 +373,7 @@ def test_a_task_that_waits_for_its_turn_on_a_host_stops_within_a_second(tmp_path
         filled(client, "long", NODES, EDGES // 2)
         filled(client, "short", 1_000, 1_000)
         client.graph("long").upsert_nodes([0], "n", weights=[0.5])
-        large, waiting = client.submit_job("long"), client.submit_job("short", "audit")
+        large, waiting = client.submit_job("long", options=WHOLE), client.submit_job("short", "audit")
         until(client, waiting.job_id, lambda job: job.tasks[0].phase == "waits for a slot", 10.0)
         begun = time.monotonic()
         client.stop_job(waiting.job_id)
