@@ -21,7 +21,7 @@ SPACE = WantedSpace(
     name="shop",
     schema=Schema(node_types=(NodeType(name="item"),), parts=1),
     parts=(0,),
-    versions=(Wanted(version=3, job_id=7, digest="d", totals={}, images={0: "e"}),),
+    versions=(Wanted(version=3, job_id=7, digest="d", totals={}, named={}, images={0: "e"}),),
 )
 
 

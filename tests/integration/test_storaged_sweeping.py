@@ -19,7 +19,7 @@ from storaged.holdings import Holdings, Wanted, WantedSpace
 from storaged.store.graph import NODES, Block
 from storaged.sweeping import Sweeper
 
-VERSION = Wanted(version=3, job_id=7, digest="d", totals={}, images={0: "e"})
+VERSION = Wanted(version=3, job_id=7, digest="d", totals={}, named={}, images={0: "e"})
 SPACE = WantedSpace(
     space_id=1, name="shop", schema=Schema(node_types=(NodeType(name="item"),), parts=1), parts=(0,), versions=(VERSION,), kept_jobs=(8,)
 )
