@@ -43,10 +43,10 @@ def graph(client: Client) -> Graph:
     return client.graph("big")
 
 
-def touched(graph: Graph) -> Graph:
-    """The graph with one more write, so that the next job is another one."""
+def building(client: Client, graph: Graph) -> Job:
+    """A build of one more write, which makes everything anew: what is linked is over before anybody can interrupt it."""
     graph.upsert_nodes([0], "n", weights=[float(np.random.default_rng().random())])
-    return graph
+    return client.submit_job("big", options={"link": "no"})
 
 
 def children(cluster: LocalCluster, name: str) -> list[psutil.Process]:
@@ -96,7 +96,7 @@ def test_a_build_whose_process_is_killed_is_tried_again(cluster: LocalCluster, c
 
 
 def test_a_stopped_build_is_gone_within_a_second_and_a_recovered_one_ends(cluster: LocalCluster, client: Client, graph: Graph) -> None:
-    job = touched(graph).build(wait=False)
+    job = building(client, graph)
     child = under_way(client, cluster, job.job_id, "storaged-1")
     version = client.describe("big").version
     begun = time.monotonic()
@@ -111,7 +111,7 @@ def test_a_stopped_build_is_gone_within_a_second_and_a_recovered_one_ends(cluste
 
 
 def test_a_storaged_that_dies_in_a_build_finishes_it_when_it_is_back(cluster: LocalCluster, client: Client, graph: Graph) -> None:
-    job = touched(graph).build(wait=False)
+    job = building(client, graph)
     child = under_way(client, cluster, job.job_id, "storaged-0")
     cluster.kill("storaged-0")
     child.wait(timeout=10)  # it goes with its parent: nothing builds that nobody watches
@@ -120,7 +120,7 @@ def test_a_storaged_that_dies_in_a_build_finishes_it_when_it_is_back(cluster: Lo
 
 
 def test_a_metad_that_dies_in_a_build_takes_its_result_when_it_is_back(cluster: LocalCluster, client: Client, graph: Graph) -> None:
-    job = touched(graph).build(wait=False)
+    job = building(client, graph)
     under_way(client, cluster, job.job_id, "storaged-0")
     cluster.kill("metad")
     assert len(graph.sample_nodes(100, "n").nodes) == 100  # what is published is served meanwhile
@@ -131,7 +131,7 @@ def test_a_metad_that_dies_in_a_build_takes_its_result_when_it_is_back(cluster: 
 
 
 def test_a_space_dropped_in_mid_build_leaves_no_child_and_no_byte(cluster: LocalCluster, client: Client, graph: Graph) -> None:
-    job = touched(graph).build(wait=False)
+    job = building(client, graph)
     child = under_way(client, cluster, job.job_id, "storaged-0")
     client.drop_space("big")
     child.wait(timeout=10)
