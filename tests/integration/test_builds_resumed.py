@@ -80,8 +80,8 @@ def test_a_build_that_ends_in_the_middle_of_a_part_goes_on_there(
     graph.upsert_nodes([0], "n", weights=[float(np.random.default_rng().random())])
     faults = cluster.faults["storaged-0"]
     before = len(faults.reached())
-    faults.set(hold_build_in="in edges")
-    job = graph.build(wait=False)
+    faults.set(hold_build_in=["in edges n:to:n"])
+    job = client.submit_job("g", options={"link": "no"})  # what is linked is no step to be ended in
     until(lambda: len(faults.reached()) > before)
     end(cluster, client, job.job_id, psutil.Process(faults.reached()[-1][0]))
     faults.set()
