@@ -112,6 +112,13 @@ def test_every_mutant_is_planted_here_or_is_said_not_to_change_a_share() -> None
         "the same stream on every worker",  # draws that agree, each with the right law
         "streams of neighboring seeds lag",
         "streams of neighboring positions lag",
+        "unconditional without replacement",  # what is said of draws, not the draws
+        "the same, globally",
+        "what is left by subtraction only",
+        "drawn edges left in the rest",
+        "whole rows with probabilities of draws",
+        "probabilities within a union's type",
+        "probabilities within a part",
     }
     assert {*QUICK, *SLOW, *REFUSED, *unseen} == {mutant.name for mutant in MUTANTS}
     assert not {*QUICK, *SLOW, *REFUSED} & unseen
