@@ -149,6 +149,7 @@ def test_what_never_became_whole_is_no_backup(source: LocalCluster, kept: Path, 
     assert "x" not in {space.name for space in source.client().spaces()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["storaged-1", "metad"])
 def test_a_backup_and_a_restore_outlive_daemons_that_are_killed(source: LocalCluster, tmp_path: Path, name: str) -> None:
     client = source.client(timeout_s=60)
