@@ -149,7 +149,6 @@ def test_what_never_became_whole_is_no_backup(source: LocalCluster, kept: Path, 
     assert "x" not in {space.name for space in source.client().spaces()}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["storaged-1", "metad"])
 def test_a_backup_and_a_restore_outlive_daemons_that_are_killed(source: LocalCluster, tmp_path: Path, name: str) -> None:
     client = source.client(timeout_s=60)
@@ -161,7 +160,8 @@ def test_a_backup_and_a_restore_outlive_daemons_that_are_killed(source: LocalClu
         time.sleep(0.002)
     source.kill(name)
     source.restart(name)
-    assert client.wait(job.job_id, timeout_s=LIMIT_S).state == "FINISHED"
+    done = client.wait(job.job_id, timeout_s=LIMIT_S)
+    assert done.state == "FINISHED", done
     assert client.backup("cases", tmp_path / "kept", timeout_s=LIMIT_S).version == number
     space = f"killed_{name.replace('-', '_')}"
     restore = [sys.executable, "-m", "asterism.cli", "--address", source.addresses, "restore", str(tmp_path / "kept"), "--as", space, "--json"]
