@@ -177,6 +177,22 @@ def test_a_backup_and_a_restore_outlive_daemons_that_are_killed(source: LocalClu
     client.drop_space(space)
 
 
+def test_a_restore_that_ends_while_it_is_asked_for_again_is_found_done(source: LocalCluster, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, other = source.client(), source.client()
+    plain = client.session.catalog
+
+    def slowly(name: str, request: Any) -> Any:
+        reply = plain(name, request)
+        if name == "import_space":  # the job of whoever asked first ends before this client asks for one
+            other.restore(kept, "found_done", timeout_s=LIMIT_S)
+        return reply
+
+    monkeypatch.setattr(client.session, "catalog", slowly)
+    assert client.restore(kept, "found_done", timeout_s=LIMIT_S).version == 2
+    assert [job.kind for job in client.jobs("found_done")] == ["restore"]
+    client.drop_space("found_done")
+
+
 def test_secrets_of_an_address_reach_neither_answers_nor_logs(source: LocalCluster) -> None:
     client = source.client()
     address = f"nosuchstore://me:{SECRET}@bucket/folder"

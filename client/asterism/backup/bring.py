@@ -74,14 +74,14 @@ def restore(
     if entry.manifest.digest != record.digest:
         raise Corrupt(f"{place.shown}/{CATALOG}: of version digest {entry.manifest.digest}; {RECORD} says {record.digest}")
     space = name or entry.space.name
+    options = {"from": full(address), "sha256": hashlib.sha256(content).hexdigest()}
     try:
         client.session.catalog("import_space", meta.ImportSpaceRequest(name=space, record=entry))
-    except Conflict:
+        job = client.submit_job(space, "restore", options=options)
+    except Conflict:  # at either call: a restore that is under way already may end between the two
         if not _brought(client, space, record):
             raise
         return client.describe(space)
-    options = {"from": full(address), "sha256": hashlib.sha256(content).hexdigest()}
-    job = client.submit_job(space, "restore", options=options)
     job = client.wait(job.job_id, timeout_s=left(until), on_progress=on_progress)
     if job.state != "FINISHED":
         told = f"restore of space {space!r}: job {job.job_id} ended as {job.state}: {job.cause or 'no cause given'}"
