@@ -83,7 +83,12 @@ def _narrow(array: Array) -> Array | None:
 
 
 def encode(frame: Frame, *, narrow: bool = True, envelope: bool = True) -> bytes:
-    """One buffer that holds ``frame``.
+    """One buffer that holds ``frame``; parameters as of `pieces`."""
+    return b"".join(pieces(frame, narrow=narrow, envelope=envelope))
+
+
+def pieces(frame: Frame, *, narrow: bool = True, envelope: bool = True) -> list[bytes | memoryview]:
+    """What ``frame`` travels as, in the order in which it does: arrays that need no change are not copied.
 
     Parameters
     ----------
@@ -119,11 +124,13 @@ def encode(frame: Frame, *, narrow: bool = True, envelope: bool = True) -> bytes
             prefix = b"\x0a" + _varint(len(lead) + pad + sections)
             if (len(prefix) + len(lead) + pad) % 8 == 0:
                 break
-    pieces: list[bytes | memoryview] = [prefix, lead, _PAD[:pad]]
+    out: list[bytes | memoryview] = [prefix + lead + _PAD[:pad]]
     for array in data:
-        pieces.append(array.reshape(-1).view(np.uint8).data if array.size else b"")
-        pieces.append(_PAD[: (-array.nbytes) % 8])
-    return b"".join(pieces)
+        if array.size:
+            out.append(array.reshape(-1).view(np.uint8).data)
+        if array.nbytes % 8:
+            out.append(_PAD[: (-array.nbytes) % 8])
+    return out
 
 
 def _body_start(buffer: bytes | memoryview) -> int:

@@ -57,6 +57,9 @@ class Pending(Protocol):
     def result(self) -> Content:
         """Its reply, or its `AsterismError`; waits for it."""
 
+    def abandon(self) -> None:
+        """Nobody will ask for its result."""
+
 
 class Transport(Protocol):
     """Whoever carries a call to a service."""
@@ -79,6 +82,9 @@ class _Local:
 
     def result(self) -> Content:
         return self._run()
+
+    def abandon(self) -> None:
+        """It was not begun."""
 
 
 class LocalTransport:

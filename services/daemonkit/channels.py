@@ -66,6 +66,20 @@ class _Callers:
 _callers = _Callers()
 
 
+class _Begun:
+    """A call that a thread makes."""
+
+    def __init__(self, future: Future[Content]) -> None:
+        self._future = future
+
+    def result(self) -> Content:
+        return self._future.result()
+
+    def abandon(self) -> None:
+        """Not made at all where no thread has come to it; else it ends by itself, within its time."""
+        self._future.cancel()
+
+
 class RemoteTransport:
     """Calls to one daemon.
 
@@ -110,7 +124,7 @@ class RemoteTransport:
     def start(self, method: Method, request: Content, timeout_s: float) -> Pending:
         """Send a call and come back at once."""
         until = time.monotonic() + timeout_s
-        return _callers.submit(lambda: self.call(method, request, until - time.monotonic()))
+        return _Begun(_callers.submit(lambda: self.call(method, request, until - time.monotonic())))
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""

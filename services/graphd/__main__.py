@@ -9,6 +9,7 @@ import threading
 from asterism_proto.errors import AsterismError
 from daemonkit import logs
 from daemonkit.channels import RemoteTransport
+from daemonkit.streams import StreamTransport
 from graphd.app import Graphd
 from graphd.settings import GraphdSettings
 
@@ -21,7 +22,7 @@ def main(arguments: list[str]) -> int:
     try:
         settings = GraphdSettings.read(arguments)
         logs.configure(daemon="graphd", json=settings.log_json, level=settings.log_level)
-        graphd = Graphd(settings, RemoteTransport(settings.metad), RemoteTransport)
+        graphd = Graphd(settings, RemoteTransport(settings.metad), lambda address: StreamTransport(address, RemoteTransport(address)))
         graphd.start()
         graphd.open_ports()
     except AsterismError as error:

@@ -77,6 +77,9 @@ class _Made:
             raise self._error or Internal("a call ended without an outcome")
         return self._reply
 
+    def abandon(self) -> None:
+        """It is over."""
+
 
 class Fanout:
     """Asks the hosts of a space.
@@ -99,22 +102,29 @@ class Fanout:
         """
         method = STORE[name]
         asked = [(space.hosts[host], request) for host, request in requests]
-        begun = [(uuid, self._start(method, uuid, request, call)) for uuid, request in asked[:-1]]
-        # This thread would only wait for the others: it makes the last call itself.
-        begun += [(uuid, _Made(partial(self._make, method, uuid, request, call))) for uuid, request in asked[-1:]]
+        begun: list[tuple[str, Pending]] = []
         replies: list[Frame] = []
         failed: AsterismError | None = None
-        for uuid, pending in begun:
-            try:
-                reply = pending.result()
-            except Stale:
-                raise
-            except AsterismError as error:
-                failed = failed or self._named(error, uuid)
-                continue
-            if not isinstance(reply, Frame):
-                raise Internal(f"{method.name}: storaged {uuid} answered without a frame")
-            replies.append(reply)
+        try:
+            for uuid, request in asked[:-1]:
+                begun.append((uuid, self._start(method, uuid, request, call)))
+            # This thread would only wait for the others: it makes the last call itself.
+            begun += [(uuid, _Made(partial(self._make, method, uuid, request, call))) for uuid, request in asked[-1:]]
+            while begun:
+                uuid, pending = begun.pop(0)
+                try:
+                    reply = pending.result()
+                except Stale:
+                    raise
+                except AsterismError as error:
+                    failed = failed or self._named(error, uuid)
+                    continue
+                if not isinstance(reply, Frame):
+                    raise Internal(f"{method.name}: storaged {uuid} answered without a frame")
+                replies.append(reply)
+        finally:
+            for _, pending in begun:
+                pending.abandon()
         if failed is not None:
             raise failed
         return replies

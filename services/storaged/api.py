@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -39,10 +39,18 @@ class StoreApi:
     ----------
     holdings : Holdings
         Spaces, stores and versions held here.
+    stream : callable
+        Gives port and key of the stream door; port 0: there is none.
     """
 
-    def __init__(self, holdings: Holdings) -> None:
+    def __init__(self, holdings: Holdings, stream: Callable[[], tuple[int, int]] = lambda: (0, 0)) -> None:
         self._holdings = holdings
+        self._stream = stream
+
+    def find_stream(self, request: pb.FindStreamRequest, call: Call) -> pb.FindStreamReply:
+        """Where the stream door is."""
+        port, key = self._stream()
+        return pb.FindStreamReply(port=port, key=key)
 
     # -- blocks ---------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from daemonkit.identity import open_folder
 from daemonkit.metrics import Metrics
 from daemonkit.server import GrpcServer
 from daemonkit.settings import split_address
+from daemonkit.stream_door import StreamDoor
 from storaged import work
 from storaged.api import StoreApi
 from storaged.build.task import Total
@@ -97,7 +98,7 @@ class Storaged:
         self.metrics = Metrics("storaged")
         self.metrics.gauge("versions_held", "Versions that draws are answered from.", lambda: len(self._holdings.versions()))
         self.metrics.gauge("builds_here", "Build orders on this host.", lambda: len(self._work.progress()))
-        self.handlers: dict[str, Handler] = handlers_of(STORE, StoreApi(self._holdings))
+        self.handlers: dict[str, Handler] = handlers_of(STORE, StoreApi(self._holdings, self._stream_door))
         self._beats = Beats(
             metad=metad,
             role=meta.STORAGED,
@@ -115,6 +116,7 @@ class Storaged:
         self._compile_fault = ""
         self._stopping = threading.Event()
         self._grpc: GrpcServer | None = None
+        self._stream: StreamDoor | None = None
         self._http: HttpDoor | None = None
         self.grpc_port = self.http_port = 0
 
@@ -141,8 +143,18 @@ class Storaged:
         return missing + self._holdings.missing()
 
     def open_ports(self) -> None:
-        """Open the gRPC and HTTP doors."""
+        """Open the stream, gRPC and HTTP doors."""
         settings = self._settings
+        if settings.stream_listen:
+            self._stream = StreamDoor(
+                address=settings.stream_listen,
+                methods=STORE,
+                handlers=self.handlers,
+                workers=settings.grpc_workers,
+                queue=settings.grpc_queue,
+                metrics=self.metrics,
+            )
+            self._stream.start()
         self._grpc = GrpcServer(
             address=settings.listen,
             services={_SERVICE: (STORE, self.handlers)},
@@ -166,6 +178,8 @@ class Storaged:
         if self._grpc is not None:
             self._grpc.set_serving(False)
             self._grpc.stop(self._settings.stop_grace_s)
+        if self._stream is not None:
+            self._stream.stop(self._settings.stop_grace_s)
         if self._http is not None:
             self._http.stop()
         self._beats.stop()
@@ -192,6 +206,9 @@ class Storaged:
             "leased": self._beats.leased(),
             "lease_left_s": round(self._beats.lease_left(), 3),
         }
+
+    def _stream_door(self) -> tuple[int, int]:
+        return (0, 0) if self._stream is None else (self._stream.port, self._stream.key)
 
     def _poke(self) -> None:
         self._beats.poke()

@@ -21,6 +21,9 @@ class StoragedSettings(DaemonSettings):
     """host:port of the gRPC door, which graphds call; port 0 takes a free one."""
     http_listen: str = "0.0.0.0:19779"
     """host:port of the HTTP door; port 0 takes a free one."""
+    stream_listen: str = "0.0.0.0:0"
+    """host:port of the stream door, where graphds draw and read; they are told its port over gRPC, so that 0, a free one, will do unless a firewall
+    stands between. Empty: there is none, and all calls go over gRPC."""
     metad: str = "127.0.0.1:9559"
     """host:port of metad."""
     memory_limit_mib: int = Field(default=512, ge=16)

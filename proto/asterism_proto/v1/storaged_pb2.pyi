@@ -29,6 +29,18 @@ OUT_EDGE_DELETES: BlockKind
 IN_EDGE_DELETES: BlockKind
 NODE_BIRTHS: BlockKind
 
+class FindStreamRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class FindStreamReply(_message.Message):
+    __slots__ = ("port", "key")
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    port: int
+    key: int
+    def __init__(self, port: _Optional[int] = ..., key: _Optional[int] = ...) -> None: ...
+
 class At(_message.Message):
     __slots__ = ("space_id", "version", "digest")
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]

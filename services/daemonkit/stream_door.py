@@ -1,0 +1,208 @@
+"""The stream door: the calls of `daemonkit.streams`, each connection answered by a thread of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import select
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from asterism_proto import arrays
+from asterism_proto.arrays import Frame
+from asterism_proto.errors import AsterismError, Busy, Internal, InvalidRequest, NotFound, Unavailable
+from asterism_proto.methods import Method
+from daemonkit.calls import MAX_MESSAGE, Call, Handler
+from daemonkit.metrics import Metrics
+from daemonkit.server import MAX_TIMEOUT_S, refused
+from daemonkit.settings import split_address
+from daemonkit.streams import GREETING, MAGIC, REPLY, REQUEST, STREAMED, number, receive, send, tune
+
+logger = logging.getLogger(__name__)
+
+_GREETING_S = 5.0
+_IDLE_S = 600.0
+"""A connection that nobody uses for so long is closed; its owner makes another when it needs one."""
+_REPLY_S = 60.0
+"""A caller that does not take its reply for so long is hung up on."""
+_CONNECTIONS = 1024
+
+
+class StreamDoor:
+    """A port where the calls of one service are answered.
+
+    Parameters
+    ----------
+    address : str
+        host:port; port 0 takes a free one.
+    methods : mapping of name to Method
+    handlers : mapping of path to handler
+    workers, queue : int
+        Calls that run at a time, and that may wait for their turn; one more is Busy.
+    metrics : Metrics, optional
+        Counts calls.
+    """
+
+    def __init__(
+        self,
+        *,
+        address: str,
+        methods: Mapping[str, Method],
+        handlers: Mapping[str, Handler],
+        workers: int,
+        queue: int,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._address = address
+        self._table = {number(method.path): (method, handlers[method.path]) for method in methods.values() if method.path in STREAMED}
+        self._turns = threading.BoundedSemaphore(workers)
+        self._limit = workers + queue
+        self._metrics = metrics
+        self._lock = threading.Lock()
+        self._calls = 0
+        self._connections: set[socket.socket] = set()
+        self._listener: socket.socket | None = None
+        self._stopping = False
+        self.key = secrets.randbits(64)
+        self.port = 0
+
+    def start(self) -> int:
+        """Open the port and give its number; Unavailable when it is taken."""
+        host, port = split_address(self._address)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            self._listener = socket.create_server((host.strip("[]"), port), family=family, backlog=256)
+        except OSError as error:
+            raise Unavailable(f"can not listen on {self._address}: {error}; is the port taken?") from error
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, args=(self._listener,), name="streams", daemon=True).start()
+        return self.port
+
+    def stop(self, grace_s: float) -> None:
+        """Take no more calls, give those under way ``grace_s`` seconds, then hang up."""
+        self._stopping = True
+        if self._listener is not None:
+            with contextlib.suppress(OSError):
+                self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
+        until = time.monotonic() + grace_s
+        while self._calls and time.monotonic() < until:
+            time.sleep(0.01)
+        with self._lock:
+            connections = list(self._connections)
+        for connection in connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self, listener: socket.socket) -> None:
+        while not self._stopping:
+            try:
+                connection, _ = listener.accept()
+            except OSError as error:
+                if self._stopping:
+                    return
+                logger.warning("stream_not_accepted", extra={"reason": str(error)})
+                time.sleep(0.1)  # out of files: those that are closed meanwhile make room
+                continue
+            with self._lock:
+                full = len(self._connections) >= _CONNECTIONS
+                if not full:
+                    self._connections.add(connection)
+            if full:  # callers go over gRPC, which has a queue of its own
+                connection.close()
+                continue
+            threading.Thread(target=self._serve, args=(connection,), name="stream", daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            tune(connection)
+            until = time.monotonic() + _GREETING_S
+            magic, _, key = GREETING.unpack(receive(connection, GREETING.size, until))
+            known = magic == MAGIC and key == self.key
+            send(connection, [GREETING.pack(MAGIC, 0, self.key if known else 0)], until)
+            while known and not self._stopping and self._answer(connection):
+                pass
+        except (OSError, EOFError):
+            pass  # whoever called is gone, or said nothing for too long
+        finally:
+            with self._lock:
+                self._connections.discard(connection)
+            connection.close()
+
+    def _answer(self, connection: socket.socket) -> bool:
+        """Answer the next request; whether another may follow on this connection."""
+        head = receive(connection, REQUEST.size, time.monotonic() + _IDLE_S)
+        begun = time.monotonic()
+        magic, method_number, timeout_us, length = REQUEST.unpack(head)
+        deadline = begun + min(timeout_us / 1e6, MAX_TIMEOUT_S)
+        if magic != MAGIC or length > MAX_MESSAGE:
+            error = InvalidRequest(f"not a request: magic {magic:#x}, {length} bytes; a message has {MAX_MESSAGE} at most")
+            send(connection, _refusal(error), begun + _REPLY_S)
+            return False  # what follows can not be told apart
+        body = receive(connection, length, deadline)
+        name, code = "unknown", "OK"
+        try:
+            found = self._table.get(method_number)
+            if found is None:
+                raise NotFound(f"method {method_number:#x}: this door does not answer it; is the caller of the same release?")
+            name = found[0].name
+            with self._turn(deadline):
+                reply = self._reply(*found, body, Call(deadline, lambda: not _hung_up(connection)))
+        except Exception as error:
+            ours = refused(error)
+            code, reply = ours.code, _refusal(ours)
+        if self._metrics is not None:
+            self._metrics.answered(name, code, time.monotonic() - begun)
+        send(connection, reply, time.monotonic() + _REPLY_S)
+        return True
+
+    def _reply(self, method: Method, handler: Handler, body: memoryview, call: Call) -> list[bytes | memoryview]:
+        reply = handler(arrays.decode(body, method.request, envelope=False), call)
+        if not isinstance(reply, Frame):
+            raise Internal(f"{method.name}: the handler gave no frame")
+        data = arrays.pieces(reply, envelope=False)
+        length = sum(len(piece) for piece in data)
+        if length > MAX_MESSAGE:
+            raise InvalidRequest(f"{method.name}: the reply is {length} bytes, a message at most {MAX_MESSAGE}; ask in smaller pieces")
+        return [REPLY.pack(MAGIC, 0, length), *data]
+
+    @contextmanager
+    def _turn(self, deadline: float) -> Iterator[None]:
+        """One of the workers' turns, waited for."""
+        with self._lock:
+            if self._calls >= self._limit:
+                raise Busy(f"{self._limit} calls wait or run already; ask again in 100 ms, or ask another daemon")
+            self._calls += 1
+        if self._metrics is not None:
+            self._metrics.in_flight.inc()
+        try:
+            Call(deadline).remaining()
+            if not self._turns.acquire(timeout=max(deadline - time.monotonic(), 0)):
+                Call(deadline).remaining()
+            try:
+                yield
+            finally:
+                self._turns.release()
+        finally:
+            if self._metrics is not None:
+                self._metrics.in_flight.dec()
+            with self._lock:
+                self._calls -= 1
+
+
+def _refusal(error: AsterismError) -> list[bytes | memoryview]:
+    raw = f"{type(error).__name__}\n{error.message}".encode(errors="replace")
+    return [REPLY.pack(MAGIC, 1, len(raw)), raw]
+
+
+def _hung_up(connection: socket.socket) -> bool:
+    """Whether the caller closed its end: there is something to read, and it is nothing."""
+    try:
+        readable, _, _ = select.select([connection], [], [], 0)
+        return bool(readable) and not connection.recv(1, socket.MSG_PEEK)
+    except (OSError, ValueError):
+        return True
