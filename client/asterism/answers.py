@@ -9,7 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.records import EdgeSample, FanoutHop, FanoutSample, Ids, NeighborSample, NodeSample, Subgraph, WalkSample
+from asterism.records import (
+    Adjacency,
+    EdgeSample,
+    FanoutHop,
+    FanoutSample,
+    Ids,
+    Layer,
+    LayerSample,
+    LayerStack,
+    NeighborSample,
+    NodeRows,
+    NodeSample,
+    Subgraph,
+    WalkSample,
+)
 from asterism.session import edge_types_of
 from asterism_proto.arrays import Frame
 from asterism_proto.schema import Schema
@@ -47,6 +61,22 @@ def node_sample(to: Answered) -> NodeSample:
         version=to.version,
         token=to.token,
     )
+
+
+def nodes_like(to: Answered) -> NodeRows:
+    """Nodes of the types of others."""
+    drawn: Ids = to.reply.array("ids", "int64", 2)
+    return _rows(to, drawn, np.where(drawn >= 0, to.reply.array("types", "int32")[:, None], np.int32(-1)))
+
+
+def negatives(to: Answered) -> NodeRows:
+    """Nodes that are not some others."""
+    return _rows(to, to.reply.array("ids", "int64", 2), to.reply.array("types", "int32", 2))
+
+
+def _rows(to: Answered, nodes: Ids, types: NDArray[np.int32]) -> NodeRows:
+    probabilities = to.reply.array("probabilities", "float64", 2) if to.asked.want_probabilities else None
+    return NodeRows(nodes=nodes, types=types, probabilities=probabilities, seed=to.asked.seed, version=to.version, token=to.token)
 
 
 def edge_sample(to: Answered) -> EdgeSample:
@@ -138,4 +168,56 @@ def subgraph(to: Answered) -> Subgraph:
         seed=asked.seed,
         version=to.version,
         token=to.token,
+    )
+
+
+def layer_sample(to: Answered) -> LayerSample:
+    """One layer."""
+    layer = _layer(to, "", len(to.arrays["nodes"]), to.asked.count)
+    return LayerSample(
+        nodes=layer.nodes,
+        types=layer.types,
+        probabilities=layer.probabilities,
+        adjacency=layer.adjacency,
+        seed=to.asked.seed,
+        version=to.version,
+        token=to.token,
+    )
+
+
+def layer_stack(to: Answered) -> LayerStack:
+    """Layer upon layer."""
+    seeds: Ids = to.arrays["nodes"]
+    layers: list[Layer] = []
+    for h, hop in enumerate(to.asked.hops):
+        layers.append(_layer(to, f".{h}", layers[-1].nodes.size if layers else len(seeds), hop.count))
+    return LayerStack(seeds=_in_layers(to, seeds), layers=tuple(layers), seed=to.asked.seed, version=to.version, token=to.token)
+
+
+def _layer(to: Answered, hop: str, rows: int, count: int) -> Layer:
+    drawn: Ids = to.reply.array(f"ids{hop}", "int64")
+    shape = (-1, count) if to.asked.width and count else drawn.shape
+    return Layer(
+        nodes=drawn.reshape(shape),
+        types=to.reply.array(f"kinds{hop}", "int32").reshape(shape),
+        probabilities=to.reply.array(f"probabilities{hop}", "float64").reshape(shape),
+        adjacency=adjacency(to.reply, hop, (rows, len(drawn)), weights=True, edge_ids=to.asked.want_edge_ids),
+    )
+
+
+def _in_layers(to: Answered, nodes: Ids) -> Ids:
+    return nodes.reshape(-1, to.asked.width) if to.asked.width else nodes
+
+
+def adjacency(reply: Frame, hop: str, shape: tuple[int, int], *, weights: bool, edge_ids: bool) -> Adjacency:
+    """Edges between two lists; sections' names end with ``hop``."""
+    head: Any = reply.head
+    return Adjacency(
+        rows=reply.array(f"rows{hop}", "int64"),
+        cols=reply.array(f"cols{hop}", "int64"),
+        types=reply.array(f"types{hop}", "int32"),
+        weights=reply.array(f"weights{hop}", "float32") if weights else None,
+        edge_ids=reply.array(f"eids{hop}", "int64") if edge_ids else None,
+        shape=shape,
+        version=int(head.version),
     )

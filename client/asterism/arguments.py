@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism.records import FeatureValue, Ids, Ragged2, Values, Weights
+from asterism.records import FeatureValue, Ids, Ragged, Ragged2, Values, Weights
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import EdgeType, Feature, NodeType
 
@@ -186,3 +186,45 @@ def sections(columns: Mapping[str, FeatureValue]) -> dict[str, NDArray[Any]]:
 def columns(arrays: Mapping[str, NDArray[Any]], wanted: Iterable[str]) -> dict[str, FeatureValue]:
     """The columns called ``wanted`` out of a frame's sections."""
     return {name: arrays[f"f:{name}"] if f"f:{name}" in arrays else (arrays[f"f:{name}.indptr"], arrays[f"f:{name}.values"]) for name in wanted}
+
+
+Excluded = Ragged | tuple[ArrayLike, ArrayLike] | ArrayLike | None
+"""What rows leave out: ``(indptr, ids)``, a record of neighbors, or an array with a row for each; -1 is none."""
+
+
+def left_out(pairs: ArrayLike, exclude: Excluded, *, shared: bool) -> dict[str, NDArray[Any]]:
+    """What rows of negatives leave out, as a request's sections; none where that is nothing."""
+    given = np.asarray(pairs)
+    if given.ndim not in (1, 2) or (given.ndim == 2 and given.shape[1] != 2):
+        raise InvalidRequest(f"pairs has shape {list(given.shape)}; expected sources [m], or pairs [m, 2]")
+    columns = given.reshape(len(given), 1) if given.ndim == 1 else given
+    checked = ids("pairs", columns.reshape(-1), least=-1).reshape(columns.shape)
+    rows = np.arange(len(checked), dtype=np.int64)
+    places, found = [rows, *_further(exclude, len(rows))[:1]], [checked[:, 1] if given.ndim == 2 else rows * 0 - 1, *_further(exclude, len(rows))[1:]]
+    row, node = np.concatenate(places), np.concatenate(found)
+    row, node = row[node >= 0], node[node >= 0]
+    if not len(node):
+        return {}
+    if shared:
+        return {"indptr": np.array([0, len(node)], np.int64), "excluded": node}
+    order = np.argsort(row, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(rows)))]).astype(np.int64)
+    return {"indptr": indptr, "excluded": node[order]}
+
+
+def _further(exclude: Excluded, rows: int) -> tuple[Ids, Ids] | tuple[()]:
+    """(row, id) of everything in ``exclude``."""
+    if exclude is None:
+        return ()
+    if isinstance(exclude, Ragged):
+        exclude = (exclude.indptr, exclude.nodes)
+    if isinstance(exclude, tuple):
+        indptr, nodes = np.asarray(exclude[0]), ids("exclude", exclude[1], least=-1)
+        if indptr.shape != (rows + 1,) or indptr[0] != 0 or indptr[-1] != len(nodes) or bool((np.diff(indptr) < 0).any()):
+            raise InvalidRequest(f"exclude: indptr has shape {list(indptr.shape)}; expected {rows + 1} entries that rise from 0 to {len(nodes)}")
+        return np.repeat(np.arange(rows, dtype=np.int64), np.diff(indptr)), nodes
+    table = np.asarray(exclude)
+    if table.ndim not in (1, 2) or len(table) != rows:
+        raise InvalidRequest(f"exclude has shape {list(table.shape)}; expected a row for each of {rows}")
+    table = table.reshape(rows, -1)
+    return np.repeat(np.arange(rows, dtype=np.int64), table.shape[1]), ids("exclude", table.reshape(-1), least=-1)

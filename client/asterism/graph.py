@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from asterism import arguments, written
 from asterism.catalog import Job
+from asterism.layers import Layers
 from asterism.loading import find_nodes
 from asterism.pins import TERM_S, Lease, Pinned
-from asterism.records import EdgeBatch, Features, FeatureValue, Ids, NodeBatch, Ragged
-from asterism.sampling import Names, NodeTypes, direction_of, version_of
-from asterism.session import Session, edge_types_of
-from asterism.subgraphs import Subgraphs
+from asterism.records import EdgeBatch, Features, FeatureValue, NodeBatch
+from asterism.sampling import version_of
+from asterism.session import Session
 from asterism.written import NO_FEATURES, Rows
 from asterism_proto.errors import InvalidRequest, NotReady
 from asterism_proto.schema import NodeType
@@ -24,10 +24,8 @@ from asterism_proto.v1 import graphd_pb2 as wire
 if TYPE_CHECKING:
     from asterism.client import Client
 
-SORTS = {None: "", "id": "id", "weight": "weight"}
 
-
-class Graph(Subgraphs):
+class Graph(Layers):
     """The graph in a space: what ``client.graph(name)`` gives.
 
     Reads and samples see published versions; writes become visible with the next build.
@@ -96,65 +94,6 @@ class Graph(Subgraphs):
         return Graph(self._session, self.space, self.client, version=lease.pin.version, lease=lease)
 
     # -- reads ----------------------------------------------------------------------------------------------------
-
-    def neighbors(
-        self,
-        nodes: ArrayLike,
-        etypes: Names,
-        *,
-        ntype: NodeTypes = None,
-        direction: str = "out",
-        weight: str = "",
-        sort: str | None = None,
-        weights: bool = True,
-        edge_ids: bool = True,
-        version: int | None = None,
-    ) -> Ragged:
-        """All neighbors of each node.
-
-        Parameters
-        ----------
-        nodes : int64[m]
-            Node ids; -1 and unknown ones have no neighbors.
-        etypes : str or list of str, or None
-            Edge types; None: all.
-        ntype, direction, weight, weights, edge_ids
-            As of `sample_neighbors`.
-        sort : {None, "id", "weight"}
-            Of each row: by (edge type as asked for, id, edge id); by id over all types; by weight, largest first, ties by id.
-
-        Returns
-        -------
-        Ragged
-            Row i is ``nodes[indptr[i]:indptr[i + 1]]``, and so for ``types``, ``weights`` and ``edge_ids``.
-        """
-        if sort not in SORTS:
-            raise InvalidRequest(f"sort {sort!r}: expected None, 'id' or 'weight'")
-        wanted = self._session.edge_type_ids(self.space, arguments.names(etypes))
-        ids = arguments.ids("nodes", nodes, least=-1)
-        way = direction_of(direction)
-        node_type, arrays = self._starts(ids, ntype, wanted, way)
-        head = wire.NeighborsRequest(
-            space=self.space,
-            version=self._version(version),
-            edge_types=wanted,
-            node_type=node_type,
-            direction=way,
-            want_weights=weights,
-            want_edge_ids=edge_ids,
-            sort=SORTS[sort],
-            weight=weight,
-        )
-        reply = self._session.read("neighbors", head, arrays)
-        found: Ids = reply.array("ids", "int64")
-        return Ragged(
-            indptr=reply.array("indptr", "int64"),
-            nodes=found,
-            types=edge_types_of(found, reply.optional("types", "int32"), wanted),
-            weights=reply.array("weights", "float32") if weights else None,
-            edge_ids=reply.array("eids", "int64") if edge_ids else None,
-            version=version_of(reply.head),
-        )
 
     def node_features(
         self, nodes: ArrayLike, names: str | Iterable[str], ntype: str | None = None, *, version: int | None = None

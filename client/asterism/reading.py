@@ -1,4 +1,4 @@
-"""Reading what nodes are joined to: the heaviest neighbors, degrees."""
+"""Reading what nodes are joined to: all neighbors, the heaviest, degrees."""
 
 from __future__ import annotations
 
@@ -6,16 +6,77 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asterism import arguments
-from asterism.records import Ids, TopNeighbors
+from asterism.records import Ids, Ragged, TopNeighbors
 from asterism.sampling import Names, NodeTypes, direction_of, version_of
 from asterism.session import edge_types_of
 from asterism.walking import Walker
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
+SORTS = {None: "", "id": "id", "weight": "weight"}
+
 
 class Reader(Walker):
     """What a graph tells of nodes' edges without a draw."""
+
+    def neighbors(
+        self,
+        nodes: ArrayLike,
+        etypes: Names,
+        *,
+        ntype: NodeTypes = None,
+        direction: str = "out",
+        weight: str = "",
+        sort: str | None = None,
+        weights: bool = True,
+        edge_ids: bool = True,
+        version: int | None = None,
+    ) -> Ragged:
+        """All neighbors of each node.
+
+        Parameters
+        ----------
+        nodes : int64[m]
+            Node ids; -1 and unknown ones have no neighbors.
+        etypes : str or list of str, or None
+            Edge types; None: all.
+        ntype, direction, weight, weights, edge_ids
+            As of `sample_neighbors`.
+        sort : {None, "id", "weight"}
+            Of each row: by (edge type as asked for, id, edge id); by id over all types; by weight, largest first, ties by id.
+
+        Returns
+        -------
+        Ragged
+            Row i is ``nodes[indptr[i]:indptr[i + 1]]``, and so for ``types``, ``weights`` and ``edge_ids``.
+        """
+        if sort not in SORTS:
+            raise InvalidRequest(f"sort {sort!r}: expected None, 'id' or 'weight'")
+        wanted = self._session.edge_type_ids(self.space, arguments.names(etypes))
+        ids = arguments.ids("nodes", nodes, least=-1)
+        way = direction_of(direction)
+        node_type, arrays = self._starts(ids, ntype, wanted, way)
+        head = wire.NeighborsRequest(
+            space=self.space,
+            version=self._version(version),
+            edge_types=wanted,
+            node_type=node_type,
+            direction=way,
+            want_weights=weights,
+            want_edge_ids=edge_ids,
+            sort=SORTS[sort],
+            weight=weight,
+        )
+        reply = self._session.read("neighbors", head, arrays)
+        found: Ids = reply.array("ids", "int64")
+        return Ragged(
+            indptr=reply.array("indptr", "int64"),
+            nodes=found,
+            types=edge_types_of(found, reply.optional("types", "int32"), wanted),
+            weights=reply.array("weights", "float32") if weights else None,
+            edge_ids=reply.array("eids", "int64") if edge_ids else None,
+            version=version_of(reply.head),
+        )
 
     def top_k_neighbors(
         self,

@@ -7,28 +7,19 @@ records ``types`` are edge type ids: the neighbor's node type follows from the s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism.arrays import Features, FeatureValue, Ids, Probabilities, Ragged2, Shown, Types, Values, Weights
+from asterism.bipartite import Adjacency, Layer, LayerSample, LayerStack, MultiHop
 from asterism.catalog import Host, Job, SpaceInfo, Task
 from asterism.results import ExportedFile, PartUnits, TaskResult, TypeAudit
 from asterism.versions import PinInfo, Share, VersionInfo
 
-Ids = NDArray[np.int64]
-Types = NDArray[np.int32]
-Weights = NDArray[np.float32]
-Probabilities = NDArray[np.float64]
-Values = NDArray[Any]
-Ragged2 = tuple[Ids, Values]
-"""``(indptr int64[n + 1], values)``: row ``i`` is ``values[indptr[i]:indptr[i + 1]]``."""
-FeatureValue = Values | Ragged2
-Features = Mapping[str, FeatureValue]
-"""Columns by name: an array ``[n, *shape]`` where dense, ``(indptr, values)`` where ragged or bytes."""
-
 __all__ = [
+    "Adjacency",
     "EdgeBatch",
     "EdgeSample",
     "ExportedFile",
@@ -39,8 +30,13 @@ __all__ = [
     "Host",
     "Ids",
     "Job",
+    "Layer",
+    "LayerSample",
+    "LayerStack",
+    "MultiHop",
     "NeighborSample",
     "NodeBatch",
+    "NodeRows",
     "NodeSample",
     "PartUnits",
     "PinInfo",
@@ -62,28 +58,8 @@ __all__ = [
 ]
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype}{list(value.shape)}"
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_shown, value))})"
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{name}: {_shown(column)}' for name, column in value.items())}}}"
-    return repr(value)
-
-
-class _Shown:
-    """Shows arrays by dtype and shape: a record of a million draws prints as one line."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        named = ", ".join(f"{f.name}={_shown(getattr(self, f.name))}" for f in fields(self))  # type: ignore[arg-type]  # subclasses are dataclasses
-        return f"{type(self).__name__}({named})"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class NodeSample(_Shown):
+class NodeSample(Shown):
     """Drawn nodes."""
 
     nodes: Ids
@@ -103,7 +79,25 @@ class NodeSample(_Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class EdgeSample(_Shown):
+class NodeRows(Shown):
+    """Drawn nodes, a row for each node or pair of a request."""
+
+    nodes: Ids
+    """int64 [m, n], -1 where there is none."""
+    types: Types
+    """int32 [m, n], node type ids, -1 where there is none."""
+    probabilities: Probabilities | None = None
+    """float64 [m, n], of each draw, 0 where there is none; None when not asked for."""
+    seed: int
+    version: int
+    token: str = ""
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class EdgeSample(Shown):
     """Drawn edges."""
 
     src: Ids
@@ -127,7 +121,7 @@ class EdgeSample(_Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class NeighborSample(_Shown):
+class NeighborSample(Shown):
     """Drawn neighbors of m nodes."""
 
     nodes: Ids
@@ -155,7 +149,7 @@ class NeighborSample(_Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class FanoutHop(_Shown):
+class FanoutHop(Shown):
     """One hop of a fanout, flat: entry ``i * fanout + k`` is draw k of node i of the hop before."""
 
     nodes: Ids
@@ -173,7 +167,7 @@ class FanoutHop(_Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class FanoutSample(_Shown):
+class FanoutSample(Shown):
     """Drawn neighbors, hop after hop."""
 
     seeds: Ids
@@ -191,7 +185,7 @@ class FanoutSample(_Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class WalkSample(_Shown):
+class WalkSample(Shown):
     """Walks, a row each."""
 
     nodes: Ids
@@ -206,7 +200,7 @@ class WalkSample(_Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Subgraph(_Shown):
+class Subgraph(Shown):
     """A sampled subgraph; by node type and by edge type (triples). Nodes are numbered per type, from 0."""
 
     nodes: Mapping[str, Ids]
@@ -233,7 +227,7 @@ class Subgraph(_Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class TopNeighbors(_Shown):
+class TopNeighbors(Shown):
     """The heaviest neighbors of nodes, a row each, heaviest first."""
 
     nodes: Ids
@@ -248,7 +242,7 @@ class TopNeighbors(_Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Ragged(_Shown):
+class Ragged(Shown):
     """All neighbors of m nodes: those of node i are at ``indptr[i]:indptr[i + 1]``."""
 
     indptr: Ids
@@ -271,7 +265,7 @@ class Ragged(_Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class NodeBatch(_Shown):
+class NodeBatch(Shown):
     """A run of nodes of one part, by id."""
 
     part: int
@@ -285,7 +279,7 @@ class NodeBatch(_Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class EdgeBatch(_Shown):
+class EdgeBatch(Shown):
     """A run of edges of their sources' part, in out-adjacency order."""
 
     part: int

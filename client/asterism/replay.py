@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
+from numpy.typing import ArrayLike, NDArray
 
-from asterism import answers
+from asterism import answers, arguments
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.methods import GRAPH
 from asterism_proto.v1 import graphd_pb2 as wire
@@ -22,6 +23,10 @@ from asterism_proto.v1 import graphd_pb2 as wire
 _CRC_BYTES = 4
 ANSWERS: Mapping[str, Callable[[answers.Answered], Any]] = {
     "sample_nodes": answers.node_sample,
+    "sample_nodes_like": answers.nodes_like,
+    "sample_negatives": answers.negatives,
+    "sample_layer": answers.layer_sample,
+    "sample_layers": answers.layer_stack,
     "sample_edges": answers.edge_sample,
     "sample_neighbors": answers.neighbor_sample,
     "sample_fanout": answers.fanout_sample,
@@ -62,6 +67,16 @@ def call_of(token: str) -> tuple[wire.Replay, Any]:
         raise InvalidRequest(damaged) from error
 
 
+def sections(replay: wire.Replay, asked: Any, nodes: ArrayLike | None, exclude: arguments.Excluded) -> dict[str, NDArray[Any]]:
+    """The sections of a call that is made again with these nodes, but for their types."""
+    if nodes is None:
+        return {}
+    if replay.method == "sample_negatives":
+        return arguments.left_out(nodes, exclude, shared=asked.rows == 1)
+    flat = np.asarray(nodes).reshape(-1) if replay.method in ("sample_layer", "sample_layers") else nodes
+    return {"nodes": arguments.ids("nodes", flat, least=-1)}
+
+
 def check_nodes(replay: wire.Replay, arrays: answers.Arrays) -> None:
     """Refuse nodes, or types of them, that are not those of the call."""
     rows = _rows(arrays)
@@ -85,9 +100,9 @@ def _rows(arrays: answers.Arrays) -> int:
 
 
 def _crc(arrays: answers.Arrays) -> int:
-    """Of nodes and then types, as they are on any machine."""
+    """Of nodes, their types and what is left out, as they are on any machine."""
     crc = 0
-    for name, dtype in (("nodes", "<i8"), ("types", "<i4")):
+    for name, dtype in (("nodes", "<i8"), ("types", "<i4"), ("indptr", "<i8"), ("excluded", "<i8")):
         if name in arrays:
             crc = zlib.crc32(np.ascontiguousarray(arrays[name], dtype).data, crc)
     return crc

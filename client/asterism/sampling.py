@@ -302,7 +302,7 @@ class Sampler:
         )
         return self._sampled("sample_fanout", answers.fanout_sample, head, arrays)
 
-    def replay(self, token: str, nodes: ArrayLike | None = None, ntype: ArrayLike | None = None) -> Any:
+    def replay(self, token: str, nodes: ArrayLike | None = None, ntype: ArrayLike | None = None, *, exclude: arguments.Excluded = None) -> Any:
         """Make a sampling call again: the same record, whoever made the call, wherever and whenever.
 
         Parameters
@@ -313,10 +313,12 @@ class Sampler:
             The nodes that the call started from, where it started from nodes.
         ntype : int[m], optional
             Their types, where the call had one for each.
+        exclude : optional
+            Of `sample_negatives`, whose pairs are ``nodes``.
 
         Returns
         -------
-        NodeSample, EdgeSample, NeighborSample, FanoutSample, WalkSample or Subgraph
+        NodeSample, or whatever record the call gave
             Of the same version, to the last bit.
 
         Raises
@@ -335,11 +337,9 @@ class Sampler:
         if asked.space != self.space:
             raise InvalidRequest(f"the token is of a call to space {asked.space!r}, this graph is {self.space!r}; ask that one")
         asked.version = self._version(asked.version)
-        arrays: dict[str, NDArray[Any]] = {}
-        if nodes is not None:
-            arrays["nodes"] = arguments.ids("nodes", nodes, least=-1)
-            if ntype is not None:
-                arrays["types"] = self._types(ntype, arrays["nodes"])
+        arrays = replay.sections(call, asked, nodes, exclude)
+        if ntype is not None and "nodes" in arrays:
+            arrays["types"] = self._types(np.asarray(ntype).reshape(-1), arrays["nodes"])
         replay.check_nodes(call, arrays)
         answer = replay.ANSWERS[call.method]
         return self._sampled(call.method, answer, asked, arrays, check=lambda head: replay.check_version(call, self.space, head))

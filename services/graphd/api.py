@@ -19,6 +19,7 @@ from graphd import read, rows, sample, subgraph, walk, write
 from graphd.fanout import Fanout
 from graphd.news import News
 from graphd.once import Groups, Run, Single, SmallLoads
+from graphd.operators import Operators
 from graphd.requests import (
     adjacent_of,
     check_types,
@@ -45,7 +46,7 @@ _ONCE_BYTES = 16 << 20
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.2
 
 
-class GraphApi:
+class GraphApi(Operators):
     """The handlers of the Graph service.
 
     Parameters

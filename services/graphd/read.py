@@ -93,6 +93,20 @@ def degrees(sampling: Sampling, edge_types: Sequence[int], direction: pb.Directi
     return split.merged(len(nodes), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)])
 
 
+def node_types(sampling: Sampling, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+    """The type of each node, -1 where there is no such node: section types int32[m]."""
+    head = store.ReadNodeTypesRequest(at=sampling.at(), node_type=node_type)
+    plan = split.owners(sampling.space, nodes) or [(0, None)]
+    asked = []
+    for host, rows in plan:
+        sections: Sections = {"ids": split.taken(nodes, rows)}
+        if types is not None:
+            sections["types"] = split.taken(types, rows)
+        asked.append((host, Frame(head, sections)))
+    replies = sampling.ask("read_node_types", asked)
+    return split.merged(len(nodes), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)])
+
+
 def node_features(sampling: Sampling, type_id: int, names: Sequence[str], nodes: Ids) -> Sections:
     """Columns of nodes of one type, and which of them were found."""
     _check_columns(sampling.space.schema.node_types[type_id], names)

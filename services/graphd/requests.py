@@ -22,10 +22,11 @@ def weights_of(element: int, schema: Schema, types: Sequence[int], name: str) ->
     for type_id in types:
         if name not in OWN_WEIGHTS:
             (schema.node_types if element == NODE else schema.edge_types)[type_id].table(name)
-    return _named(name)
+    return named(name)
 
 
-def _named(weights: str) -> str:
+def named(weights: str) -> str:
+    """The name of weights, "" for the rows' own."""
     return "" if weights in OWN_WEIGHTS else weights
 
 
@@ -40,7 +41,7 @@ def draw_of(element: int, schema: Schema, head: Any) -> sample.Global:
     return sample.Global(
         element=element,
         types=tuple(types or range(len(of))),
-        seed=rng.seed_of(head.seed, _named(head.weight)),
+        seed=rng.seed_of(head.seed, named(head.weight)),
         count=head.count,
         uniform=head.uniform,
         distinct=head.distinct,
@@ -58,7 +59,7 @@ def hop_of(schema: Schema, head: Any, edge_types: Sequence[int], count: int, hop
         replace=head.replace,
         uniform=head.uniform,
         direction=direction_of(schema, head.direction),
-        seed=rng.seed_of(head.seed, _named(head.weight)),
+        seed=rng.seed_of(head.seed, named(head.weight)),
         hop=hop,
         want_weights=head.want_weights,
         want_edge_ids=head.want_edge_ids,
@@ -80,7 +81,7 @@ def walking_of(schema: Schema, head: Any) -> walk.Walking:
         length=head.length,
         uniform=head.uniform,
         direction=direction_of(schema, head.direction),
-        seed=rng.seed_of(head.seed, _named(head.weight)),
+        seed=rng.seed_of(head.seed, named(head.weight)),
         restart=head.restart,
         p=head.p or 1.0,
         q=head.q or 1.0,
@@ -96,7 +97,7 @@ def growing_of(schema: Schema, head: Any) -> subgraph.Growing:
         replace=head.replace,
         uniform=head.uniform,
         direction=direction_of(schema, head.direction),
-        seed=rng.seed_of(head.seed, _named(head.weight)),
+        seed=rng.seed_of(head.seed, named(head.weight)),
         disjoint=head.disjoint,
         every=head.every,
         want_edge_ids=head.want_edge_ids,

@@ -93,11 +93,12 @@ def draw(sampling: Sampling, what: Global) -> Sections:
         raise InvalidRequest(f"count {what.count}: expected 0 to {what.most} in one call")
     shares = sampling.version.totals.shares(what.element, what.types, uniform=what.uniform)
     if not shares.total > 0:
-        raise NotFound(_nothing(sampling, what))
+        raise NotFound(nothing(sampling, what))
     return _draw_distinct(sampling, what, shares) if what.distinct else _draw_block(sampling, what, shares, 0, what.count)
 
 
-def _nothing(sampling: Sampling, what: Global) -> str:
+def nothing(sampling: Sampling, what: Global) -> str:
+    """Why nothing can be drawn, for a message."""
     schema, totals = sampling.space.schema, sampling.version.totals
     of = schema.node_types if what.element == NODE else schema.edge_types
     names = ", ".join(repr(of[type_id].name) for type_id in what.types) or f"no {_WORD[what.element]} type"
@@ -160,7 +161,7 @@ def _draw_distinct(sampling: Sampling, what: Global, shares: Shares) -> Sections
     found = seen.first(what.count)
     missing = what.count - len(found["types"])
     if missing:
-        won = race_winners([reply.arrays for reply in _ask_but(sampling, what, shares, found, missing, race=True)], what.identity, missing)
+        won = race_winners([reply.arrays for reply in ask_but(sampling, what, shares, found, missing, race=True)], what.identity, missing)
         found = {name: np.concatenate([array, won[name]]) for name, array in found.items()}
     if what.want_probabilities:
         found["probabilities"] = given_earlier(
@@ -172,7 +173,7 @@ def _draw_distinct(sampling: Sampling, what: Global, shares: Shares) -> Sections
     return found
 
 
-def _ask_but(sampling: Sampling, what: Global, shares: Shares, taken: Sections, count: int, *, race: bool = False, rest: bool = False) -> list[Frame]:
+def ask_but(sampling: Sampling, what: Global, shares: Shares, taken: Sections, count: int, *, race: bool = False, rest: bool = False) -> list[Frame]:
     """What the hosts say of all rows but those that are taken."""
     excluded: Sections = {"taken": taken[what.identity], "taken_types": taken["types"]}
     hosts = np.unique(sampling.space.host_of_part[shares.parts[shares.measure > 0]])
@@ -182,7 +183,7 @@ def _ask_but(sampling: Sampling, what: Global, shares: Shares, taken: Sections, 
 
 def _rest(sampling: Sampling, what: Global, shares: Shares, taken: Sections) -> float:
     """The weight of all rows but those that are taken: the same sum of the same terms, whoever holds them."""
-    rests = [reply.array("rest", "float64", 2) for reply in _ask_but(sampling, what, shares, taken, 0, rest=True)]
+    rests = [reply.array("rest", "float64", 2) for reply in ask_but(sampling, what, shares, taken, 0, rest=True)]
     terms = np.concatenate([rest.reshape(-1) for rest in rests])
     return neumaier(np.sort(terms[terms > 0]))
 

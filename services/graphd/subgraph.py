@@ -80,11 +80,7 @@ def _seed_types(sampling: Sampling, nodes: Ids, node_type: int, types: Types | N
     if types is not None:
         return types
     # A space of global ids: whoever has the node knows its type.
-    found = np.full(len(nodes), -1, np.int32)
-    for type_id in range(len(sampling.space.schema.node_types)):
-        there = read.node_features(sampling, type_id, (), nodes)["found"]
-        found[there > 0] = type_id
-    return found
+    return read.node_types(sampling, nodes, -1, None)["types"]
 
 
 class _Growth:

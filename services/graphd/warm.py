@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphkit import numbering, rng, split, successive
+from graphkit import layers, numbering, rng, split, successive
+from graphkit.excluding import Excluded
 
 
 def warm() -> None:
@@ -14,6 +15,7 @@ def warm() -> None:
         split.group(split.part_of(ids, 2, placement), 2)
     shares = split.shares([0], {(0, 0): 1.0, (0, 1): 2.0}, 2)
     split.choose(rng.key_of(1, rng.PART, 1), 0, 4, shares)
+    split.choose_at(rng.key_of(1, rng.PART, 1), ids, shares)
     successive.given_earlier(shares.measure, 1.0)
     trees = np.zeros(4, np.int32)
     numbering.paths(trees, ids)
@@ -21,3 +23,8 @@ def warm() -> None:
     for several in (ids, np.arange(2000, dtype=np.int64)):  # the second makes it grow
         numbered.assign(several)
     numbered.assign(ids, trees)
+    edges = np.array([0, 2, 4], np.int64)
+    Excluded.of(edges, ids).refused(np.zeros(4, np.int64), ids)
+    measures = layers.pool(edges, trees, np.ones(4, np.float32), layers.SUM, 1)
+    for replace in (True, False):
+        layers.draw(rng.key_of(1, rng.LAYER, 0), np.array([0, 1], np.int64), measures, 2, replace=replace)

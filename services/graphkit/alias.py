@@ -316,7 +316,7 @@ def law(hot: NDArray[np.uint64], cold: NDArray[np.uint32]) -> NDArray[np.float64
 
 @kernel
 def _build_rows(
-    indptr: NDArray[np.int64], weights: NDArray[np.float32], hot: NDArray[np.uint64], cold: NDArray[np.uint32], sums: NDArray[np.float64]
+    indptr: NDArray[np.int64], weights: NDArray[Any], hot: NDArray[np.uint64], cold: NDArray[np.uint32], sums: NDArray[np.float64]
 ) -> float:
     rows = indptr.shape[0] - 1
     widest = 0
@@ -341,14 +341,14 @@ def _build_rows(
     return worst
 
 
-def build_rows(indptr: NDArray[np.int64], weights: NDArray[np.float32]) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]:
+def build_rows(indptr: NDArray[np.int64], weights: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]:
     """An alias table for every row of a CSR: that of `build`, row by row, to the same bits.
 
     Parameters
     ----------
     indptr : int64[rows + 1]
         Ascending, within ``weights`` (it need not begin at 0: what lies outside is left undefined).
-    weights : float32[slots]
+    weights : float32[slots] or float64[slots]
         Finite, >= 0.
 
     Returns

@@ -19,7 +19,7 @@ _SALT = np.uint64(0xD6E8FEB86659FD93)
 _S30, _S27, _S31, _S12, _ONE = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(12), np.uint64(1)
 
 # Purposes: the first tag under a seed. A purpose is never reused for another kind of draw.
-PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, RACE, RESTART, RETURN, WEIGHTS = range(1, 10)
+PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, RACE, RESTART, RETURN, WEIGHTS, NEGATIVE, LAYER, LABEL = range(1, 13)
 
 
 @inlined

@@ -170,3 +170,25 @@ def choose(key: np.uint64, start: int, count: int, shares: Shares) -> NDArray[np
     out = np.empty(count, np.int32)
     _choose(np.uint64(key), np.uint64(start), shares.hot, shares.cold, out)
     return out
+
+
+@kernel
+def _choose_at(key: np.uint64, numbers: NDArray[np.int64], hot: NDArray[np.uint64], cold: NDArray[np.uint32], out: NDArray[np.int32]) -> None:
+    n = np.uint64(hot.shape[0])
+    for i in range(numbers.shape[0]):
+        w = word(key, np.uint64(numbers[i]))
+        column = below(w, n)
+        coin = w * n
+        row = hot[column]
+        high = coin >> _S32
+        entry = column if high < (row >> _S32) else row & _LOW
+        if high == (row >> _S32) and (coin & _LOW) < np.uint64(cold[column]):
+            entry = column
+        out[i] = np.int32(entry)
+
+
+def choose_at(key: np.uint64, numbers: NDArray[np.int64], shares: Shares) -> NDArray[np.int32]:
+    """As `choose`, for draws of any numbers: int32[n]."""
+    out = np.empty(numbers.size, np.int32)
+    _choose_at(np.uint64(key), settled(numbers), shares.hot, shares.cold, out)
+    return out

@@ -15,6 +15,7 @@ from asterism_proto.v1 import storaged_pb2 as pb
 from daemonkit.calls import Call
 from storaged import draw
 from storaged.holdings import Holdings
+from storaged.operators import Operators
 from storaged.store.graph import Block
 
 Sections = dict[str, NDArray[Any]]
@@ -32,7 +33,7 @@ _REQUIRED = {
 _OF_NODES = (pb.NODES, pb.NODE_DELETES, pb.NODE_BIRTHS)
 
 
-class StoreApi:
+class StoreApi(Operators):
     """The handlers of the Store service.
 
     Parameters

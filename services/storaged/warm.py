@@ -85,6 +85,8 @@ def warm() -> None:
                     before_kinds=np.zeros(4, np.int32),
                 ),
             )
+        draw.numbered_nodes(version, types=[0, 1], numbers=positions, seed=1, uniform=uniform, want_probabilities=True)
+        draw.numbered_nodes(version, types=[0, 1], numbers=positions, kinds=np.array([0, 1, 1, 0], np.int32), seed=1, uniform=uniform)
     draw.rest_of_nodes(version, types=[0, 1], parts=[0], taken_ids=taken, taken_types=types)
     for direction in (_OUT, _IN):
         near = {"edge_types": [0, 1], "node_type": 0, "ids": ids, "direction": direction}
@@ -93,6 +95,7 @@ def warm() -> None:
         kinds = np.zeros(4, np.int32)
         draw.are_joined(version, edge_types=[0, 1], ids=ids, kinds=kinds, targets=ids, target_kinds=kinds, direction=direction)
         draw.degrees(version, **near)  # type: ignore[arg-type]
+        draw.edges_between(version, cols=ids, want_weights=True, want_edge_ids=True, **near)  # type: ignore[arg-type]
     for type_id in (0, 1):
         draw.node_features(version, type_id, ["weight"], ids)
         draw.read_nodes(version, type_id, 0, 0, 0, [])

@@ -18,6 +18,7 @@ from asterism_proto.v1 import graphd_pb2 as wire
 USERS = np.array([5, 1, 5, -1, 299, 10**9])
 MIXED = np.array([5, 1, 39, -1])
 TYPES = np.array([0, 0, 1, -1])
+PAIRS = np.array([[5, 1], [1, 39], [7, 5]])
 
 Sampling = Callable[[Graph], Any]
 CALLS: dict[str, tuple[Sampling, tuple[np.ndarray, ...]]] = {
@@ -30,6 +31,12 @@ CALLS: dict[str, tuple[Sampling, tuple[np.ndarray, ...]]] = {
     "walk": (lambda g: g.random_walk(USERS, ["follows"], 6, restart=0.25, edge_ids=True), (USERS,)),
     "subgraph": (lambda g: g.sample_subgraph(USERS, [3, 2], ["follows", "buys"], ntype="user", weights=True), (USERS,)),
     "disjoint subgraph, without edge ids": (lambda g: g.sample_subgraph(MIXED[:2], [2], "buys", disjoint=True, edge_ids=False), (MIXED[:2],)),
+    "nodes like others": (lambda g: g.sample_nodes_like(MIXED, 3, ntype=TYPES, unknown="none", probabilities=True), (MIXED, TYPES)),
+    "negatives": (lambda g: g.sample_negatives(USERS, 4, "item", weighted=False), (USERS,)),
+    "negatives but positives": (lambda g: g.sample_negatives(PAIRS, 4, "item"), (PAIRS,)),
+    "negatives of a batch": (lambda g: g.sample_negatives(PAIRS, 9, "item", shared=True), (PAIRS,)),
+    "a layer": (lambda g: g.sample_layer(USERS, ["buys", "follows"], 7, replace=False, edge_ids=True), (USERS,)),
+    "layers of a batch": (lambda g: g.sample_fanout_layerwise(PAIRS, ["follows", "buys"], [3, 2], measure="sqrt"), (PAIRS,)),
     "nobody's neighbors": (lambda g: g.sample_neighbors([], "follows", 2), (np.zeros(0, np.int64),)),
 }
 
@@ -88,6 +95,8 @@ def test_other_nodes_than_those_of_the_call_are_refused(shop: Graph) -> None:
             shop.replay(token, others)
     with pytest.raises(asterism.InvalidRequest, match="had others"):
         shop.replay(token, USERS, np.zeros(6, np.int64))
+    with pytest.raises(asterism.InvalidRequest, match="had others"):
+        shop.replay(CALLS["negatives but positives"][0](shop).token, PAIRS[::-1])
     with pytest.raises(asterism.InvalidRequest, match="1 nodes: the call that the token is of had 0"):
         shop.replay(CALLS["nodes"][0](shop).token, [1])
 

@@ -119,6 +119,18 @@ def test_every_mutant_is_planted_here_or_is_said_not_to_change_a_share() -> None
         "whole rows with probabilities of draws",
         "probabilities within a union's type",
         "probabilities within a part",
+        "positives among negatives",  # draws of other operators: the test asks for nodes, edges and neighbors
+        "one more try, whatever comes of it",
+        "further attempts shared by all draws",
+        "negatives given up after many attempts",
+        "draws by number keyed by their place",
+        "rows of one type alike",
+        "a layer's candidates alike",
+        "squares of edges, not of nodes",
+        "roots of nothing",
+        "one stream for all layers",
+        "a layer without replacement by -log(u) * w",
+        "probabilities without the rest",
     }
     assert {*QUICK, *SLOW, *REFUSED, *unseen} == {mutant.name for mutant in MUTANTS}
     assert not {*QUICK, *SLOW, *REFUSED} & unseen

@@ -108,6 +108,26 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "probabilities of a fanout": lambda: graph.sample_fanout(
             papers, [["cites", "by"], ["cites", "writes"]], [3, 2], replace=False, probabilities=True, seed=SEED
         ),
+        "nodes like others": lambda: graph.sample_nodes_like(mixed, 4, ntype=types, unknown="none", probabilities=True, seed=SEED),
+        "nodes like others, uniformly": lambda: graph.sample_nodes_like(papers, 3, ntype="paper", weighted=False, unknown="none", seed=SEED),
+        "negatives": lambda: graph.sample_negatives(people, 5, weighted=False, probabilities=True, seed=SEED),
+        "negatives but what is joined": lambda: graph.sample_negatives(
+            papers, 6, "paper", exclude=graph.neighbors(papers, "cites"), weighted=False, seed=SEED
+        ),
+        "negatives but the heaviest": lambda: graph.sample_negatives(
+            np.stack([papers, np.full(len(papers), person_ids()[0])], axis=1), 3, "person", seed=SEED
+        ),
+        "negatives of a batch": lambda: graph.sample_negatives(papers, 40, "paper", shared=True, exclude=papers, weight="aged", seed=SEED),
+        "a layer": lambda: graph.sample_layer(mixed, None, 64, ntype=types, edge_ids=True, seed=SEED),
+        "a layer of different nodes": lambda: graph.sample_layer(papers, ["cites"], 30, measure="squares", replace=False, seed=SEED),
+        "layers against the edges": lambda: graph.sample_fanout_layerwise(
+            papers[:44].reshape(11, 4), [["cites", "writes"], None], [8, 5], ntype="paper", measure="sqrt", direction="in", edge_ids=True, seed=SEED
+        ),
+        "layers by name": lambda: graph.sample_fanout_layerwise(people, ["writes", "cites"], [40, 20], weight="recent", replace=False, seed=SEED),
+        "edges between lists": lambda: graph.adjacency(mixed, papers, ["cites", "writes"], row_type=types, edge_ids=True),
+        "edges between lists, by name": lambda: graph.adjacency(papers, papers[::-1], "cites", weight="recent", direction="in"),
+        "whole neighborhoods": lambda: graph.multi_hop_neighbors(papers[:6], [["cites", "by"], None], ntype="paper", edge_ids=True),
+        "types of nodes": lambda: graph.node_types(mixed, types),
         "walks": lambda: graph.random_walk(people, ["writes", "cites", "by"], 7, seed=SEED),
         "walks by any edge": lambda: graph.random_walk(mixed, length=6, ntype=types, edge_ids=True, seed=SEED),
         "uniform walks against the edges": lambda: graph.random_walk(papers, ["cites"], 5, weighted=False, direction="in", seed=SEED),

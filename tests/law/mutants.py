@@ -44,6 +44,7 @@ ALIAS, RNG, SPLIT = "graphkit.alias", "graphkit.rng", "graphkit.split"
 COLUMNS, NEIGHBORS, DISTINCT, RACE = (f"storaged.kernel.{room}" for room in ("columns", "neighbors", "distinct", "race"))
 PROBABILITY = "storaged.kernel.probability"
 VERSION = "storaged.draw.version"
+NUMBERED, LAYERS = "graphd.numbered", "graphkit.layers"
 
 SHUFFLED = "chosen = k + np.int64(below(word(key, np.uint64(k)), np.uint64(degree - k)))"
 DRAWN = "column = start + np.int64(below(w, degree))"
@@ -216,8 +217,43 @@ MUTANTS: tuple[Mutant, ...] = (
         "probabilities within a part",
         "many",
         "storaged.draw.node",
-        ("_decisive(node, uniform), chunk.shares.total, probabilities[here]", "_decisive(node, uniform), table.total, probabilities[here]"),
+        ("_decisive(node, uniform), chunk.shares.total, probabilities)", "_decisive(node, uniform), table.total, probabilities)"),
     ),
+    change("positives among negatives", "many", NUMBERED, ("if excluded is not None and excluded.ids.size:", "if False:")),
+    change("one more try, whatever comes of it", "tempting", NUMBERED, ("free = ~excluded.refused(", "free = True | excluded.refused(")),
+    change(
+        "further attempts shared by all draws",
+        "tempting",
+        NUMBERED,
+        ("(pending[:, None] * ATTEMPTS + attempt + np.arange(together))", "(pending[:, None] * 0 + attempt + np.arange(together))"),
+    ),
+    change("negatives given up after many attempts", "tempting", NUMBERED, ("for place in pending.tolist():", "for place in []:")),
+    change(
+        "draws by number keyed by their place",
+        "tempting",
+        "storaged.draw.numbered",
+        ("draws=settled(numbers[at[order]].astype(np.uint32))", "draws=settled(at[order].astype(np.uint32))"),
+    ),
+    change("rows of one type alike", "Euler", NUMBERED, ("(rows[:, None] * n + np.arange(n))", "(rows[:, None] * 0 + np.arange(n))")),
+    change("a layer's candidates alike", "many", LAYERS, ("np.float64(weights[e]) if weights.shape[0] > 0 else 1.0", "1.0")),
+    change("squares of edges, not of nodes", "tempting", LAYERS, ("if row_of[c] != row:", "if True:")),
+    change("roots of nothing", "tempting", LAYERS, ("if measure == SQRT:", "if measure == -SQRT:")),
+    change(
+        "one stream for all layers",
+        "Euler",
+        LAYERS,
+        (
+            "own, start = derive(key, np.uint64(layer)), starts[layer]\n        n = np.uint64(",
+            "own, start = key, starts[layer]\n        n = np.uint64(",
+        ),
+    ),
+    change(
+        "a layer without replacement by -log(u) * w",
+        "classic",
+        LAYERS,
+        ("-log(unit(word(own, np.uint64(c)))) / measures[start + c]", "-log(unit(word(own, np.uint64(c)))) * measures[start + c]"),
+    ),
+    change("probabilities without the rest", "tempting", LAYERS, ("for c in range(drawn, positive):", "for c in range(0):")),
 )
 
 
@@ -267,7 +303,7 @@ def planter(name: str) -> importlib.abc.MetaPathFinder:
 
 def verdict(mutant: Mutant | None) -> tuple[str, str]:
     """(check, why) of the first check that rejects a sampler; ("", "") where all of them accept it."""
-    for name in [n for n in sys.modules if n.split(".")[0] in ("graphkit", "storaged") or n.startswith(("tests.kit", "tests.law.checks"))]:
+    for name in [n for n in sys.modules if n.split(".")[0] in ("graphkit", "storaged", "graphd") or n.startswith(("tests.kit", "tests.law.checks"))]:
         del sys.modules[name]
     planters = [] if mutant is None else [_Planter(mutant)]
     sys.meta_path[:0] = planters

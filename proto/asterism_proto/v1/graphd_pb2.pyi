@@ -1,12 +1,24 @@
 from asterism_proto.v1 import common_pb2 as _common_pb2
 from asterism_proto.v1 import storaged_pb2 as _storaged_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class LayerMeasure(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LAYER_MEASURE_UNSPECIFIED: _ClassVar[LayerMeasure]
+    SUM: _ClassVar[LayerMeasure]
+    SQRT: _ClassVar[LayerMeasure]
+    SQUARES: _ClassVar[LayerMeasure]
+LAYER_MEASURE_UNSPECIFIED: LayerMeasure
+SUM: LayerMeasure
+SQRT: LayerMeasure
+SQUARES: LayerMeasure
 
 class WriteRequest(_message.Message):
     __slots__ = ("space", "load_id", "chunk", "kind", "type_id", "base", "ends_known")
@@ -89,6 +101,66 @@ class SampleNodesRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class SampleNodesReply(_message.Message):
+    __slots__ = ("version", "digest")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    digest: str
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class SampleNodesLikeRequest(_message.Message):
+    __slots__ = ("space", "version", "seed", "node_type", "count", "uniform", "lenient", "want_probabilities", "weight")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    LENIENT_FIELD_NUMBER: _ClassVar[int]
+    WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    seed: int
+    node_type: int
+    count: int
+    uniform: bool
+    lenient: bool
+    want_probabilities: bool
+    weight: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., lenient: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
+
+class SampleNodesLikeReply(_message.Message):
+    __slots__ = ("version", "digest")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    digest: str
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class SampleNegativesRequest(_message.Message):
+    __slots__ = ("space", "version", "seed", "types", "rows", "count", "uniform", "want_probabilities", "weight")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    TYPES_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    seed: int
+    types: _containers.RepeatedScalarFieldContainer[int]
+    rows: int
+    count: int
+    uniform: bool
+    want_probabilities: bool
+    weight: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., rows: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
+
+class SampleNegativesReply(_message.Message):
     __slots__ = ("version", "digest")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -201,6 +273,80 @@ class SampleFanoutRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class SampleFanoutReply(_message.Message):
+    __slots__ = ("version", "digest")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    digest: str
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class SampleLayerRequest(_message.Message):
+    __slots__ = ("space", "version", "seed", "edge_types", "count", "node_type", "width", "replace", "uniform", "direction", "measure", "want_edge_ids", "weight")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    WIDTH_FIELD_NUMBER: _ClassVar[int]
+    REPLACE_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    MEASURE_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    seed: int
+    edge_types: _containers.RepeatedScalarFieldContainer[int]
+    count: int
+    node_type: int
+    width: int
+    replace: bool
+    uniform: bool
+    direction: _common_pb2.Direction
+    measure: LayerMeasure
+    want_edge_ids: bool
+    weight: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., count: _Optional[int] = ..., node_type: _Optional[int] = ..., width: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., measure: _Optional[_Union[LayerMeasure, str]] = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
+
+class SampleLayerReply(_message.Message):
+    __slots__ = ("version", "digest")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    digest: str
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class SampleLayersRequest(_message.Message):
+    __slots__ = ("space", "version", "seed", "hops", "node_type", "width", "replace", "uniform", "direction", "measure", "want_edge_ids", "weight")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    HOPS_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    WIDTH_FIELD_NUMBER: _ClassVar[int]
+    REPLACE_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    MEASURE_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    seed: int
+    hops: _containers.RepeatedCompositeFieldContainer[Hop]
+    node_type: int
+    width: int
+    replace: bool
+    uniform: bool
+    direction: _common_pb2.Direction
+    measure: LayerMeasure
+    want_edge_ids: bool
+    weight: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., width: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., measure: _Optional[_Union[LayerMeasure, str]] = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
+
+class SampleLayersReply(_message.Message):
     __slots__ = ("version", "digest")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -337,6 +483,48 @@ class DegreesRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ...) -> None: ...
 
 class DegreesReply(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    def __init__(self, version: _Optional[int] = ...) -> None: ...
+
+class AdjacencyRequest(_message.Message):
+    __slots__ = ("space", "version", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "weight")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    edge_types: _containers.RepeatedScalarFieldContainer[int]
+    node_type: int
+    direction: _common_pb2.Direction
+    want_weights: bool
+    want_edge_ids: bool
+    weight: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
+
+class AdjacencyReply(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    def __init__(self, version: _Optional[int] = ...) -> None: ...
+
+class NodeTypesRequest(_message.Message):
+    __slots__ = ("space", "version", "node_type")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    node_type: int
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., node_type: _Optional[int] = ...) -> None: ...
+
+class NodeTypesReply(_message.Message):
     __slots__ = ("version",)
     VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int

@@ -155,6 +155,26 @@ class DrawNodesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class DrawNumberedRequest(_message.Message):
+    __slots__ = ("at", "types", "seed", "uniform", "want_probabilities", "weight")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    TYPES_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    types: _containers.RepeatedScalarFieldContainer[int]
+    seed: int
+    uniform: bool
+    want_probabilities: bool
+    weight: str
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., uniform: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
+
+class DrawNumberedReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class DrawEdgesRequest(_message.Message):
     __slots__ = ("at", "types", "parts", "seed", "start", "count", "uniform", "race", "want_probabilities", "rest", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
@@ -308,6 +328,40 @@ class ReadDegreesRequest(_message.Message):
     def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ...) -> None: ...
 
 class ReadDegreesReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReadBetweenRequest(_message.Message):
+    __slots__ = ("at", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "weight")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    edge_types: _containers.RepeatedScalarFieldContainer[int]
+    node_type: int
+    direction: _common_pb2.Direction
+    want_weights: bool
+    want_edge_ids: bool
+    weight: str
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
+
+class ReadBetweenReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ReadNodeTypesRequest(_message.Message):
+    __slots__ = ("at", "node_type")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    node_type: int
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., node_type: _Optional[int] = ...) -> None: ...
+
+class ReadNodeTypesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

@@ -5,10 +5,13 @@ and its arguments. Arguments are checked here, in words; the loops are `storaged
 a clock, protobuf, a database. `storaged.api` calls in.
 """
 
+from storaged.draw.between import Between, edges_between
 from storaged.draw.edge import EdgeDraws, EdgeRace, edges, race_edges, rest_of_edges
 from storaged.draw.features import edge_features, node_features
+from storaged.draw.lookup import node_types
 from storaged.draw.neighbor import NeighborDraws, neighbors
 from storaged.draw.node import NodeDraws, NodeRace, nodes, race_nodes, rest_of_nodes
+from storaged.draw.numbered import numbered_nodes
 from storaged.draw.ragged import Ragged, read_neighbors
 from storaged.draw.scans import read_edges, read_nodes
 from storaged.draw.second import are_joined
@@ -19,6 +22,7 @@ from storaged.draw.walk import Places, Rules, Walks, walk
 __all__ = [
     "EDGE",
     "NODE",
+    "Between",
     "EdgeDraws",
     "EdgeRace",
     "NeighborDraws",
@@ -35,9 +39,12 @@ __all__ = [
     "degrees",
     "edge_features",
     "edges",
+    "edges_between",
     "neighbors",
     "node_features",
+    "node_types",
     "nodes",
+    "numbered_nodes",
     "race_edges",
     "race_nodes",
     "read_edges",

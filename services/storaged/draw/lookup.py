@@ -97,6 +97,25 @@ def _types_of(version: Version, ids: NDArray[np.int64], parts: NDArray[np.int32]
     return out
 
 
+def node_types(version: Version, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None) -> NDArray[np.int32]:
+    """The type of each node, -1 where there is no such node; int32[m].
+
+    Parameters
+    ----------
+    version, node_type, ids, types
+        As in `groups_of`: where types are said, each id is looked up in its own.
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        As there.
+    """
+    out = np.full(ids.size, -1, np.int32)
+    for group in groups_of(version, node_type, ids, types):
+        out[group.at[group.rows >= 0]] = group.type_id
+    return out
+
+
 def checked_edge_types(version: Version, edge_types: Sequence[int], node_type: int, direction: int) -> list[int]:
     """The node type at the near end of each edge type.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphkit import rng
 from graphkit.jit import settled
-from storaged.draw.entries import draw_rows, local_draws, uniform_table
+from storaged.draw.entries import LocalDraws, draw_rows, local_draws, uniform_table
 from storaged.draw.race import Race
 from storaged.draw.version import NODE, Version
 from storaged.kernel import columns
@@ -84,23 +84,40 @@ def nodes(
     for chunk in chunks:
         here = slice(held, held + chunk.draws.size)
         of_type[here] = chunk.types
-        for type_id, image, own in chunk.of_parts(version):
-            node = image.nodes[type_id]
-            table = uniform_table(node.count, node.live_rows) if uniform else node.table
-            if node.dense and probabilities is None:
-                draw_rows(key, chunk, own, table, ids[here], in_place=True, scale=image.parts, offset=image.part)
-                continue
-            rows, places = np.empty(own.stop - own.start, np.int64), chunk.places[own]
-            draw_rows(key, chunk, own, table, rows)
-            rows = settled(rows)
-            if node.dense:
-                ids[here][places] = rows * image.parts + image.part
-            else:
-                columns.place(rows, places, node.ids, ids[here])
-            if probabilities is not None:
-                place_shares(rows, places, _decisive(node, uniform), chunk.shares.total, probabilities[here])
+        fill(version, chunk, key, ids[here], None if probabilities is None else probabilities[here], uniform=uniform)
         held = here.stop
     return NodeDraws(ids=ids[:held], types=of_type[:held], probabilities=None if probabilities is None else probabilities[:held])
+
+
+def fill(
+    version: Version, chunk: LocalDraws, key: np.uint64, ids: NDArray[np.int64], probabilities: NDArray[np.float64] | None, *, uniform: bool
+) -> None:
+    """Put the nodes of a chunk's draws in their places, and their probabilities where these are wanted.
+
+    Parameters
+    ----------
+    version : Version
+    chunk : LocalDraws
+    key : uint64
+        ``key_of(seed, rng.NODE_ROW)``.
+    ids, probabilities : int64[m], float64[m], out
+    uniform : bool
+    """
+    for type_id, image, own in chunk.of_parts(version):
+        node = image.nodes[type_id]
+        table = uniform_table(node.count, node.live_rows) if uniform else node.table
+        if node.dense and probabilities is None:
+            draw_rows(key, chunk, own, table, ids, in_place=True, scale=image.parts, offset=image.part)
+            continue
+        rows, places = np.empty(own.stop - own.start, np.int64), chunk.places[own]
+        draw_rows(key, chunk, own, table, rows)
+        rows = settled(rows)
+        if node.dense:
+            ids[places] = rows * image.parts + image.part
+        else:
+            columns.place(rows, places, node.ids, ids)
+        if probabilities is not None:
+            place_shares(rows, places, _decisive(node, uniform), chunk.shares.total, probabilities)
 
 
 def race_nodes(

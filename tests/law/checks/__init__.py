@@ -20,6 +20,11 @@ from tests.law.checks.global_draws import (
     parts_are_multinomial,
     streams_are_not_lagged,
 )
+from tests.law.checks.layered import (
+    candidates_count_what_their_edges_weigh,
+    layers_follow_what_candidates_count,
+    layers_without_replacement_are_successive_draws,
+)
 from tests.law.checks.neighborhoods import (
     distinct_neighbors_are_successive_draws,
     neighbors_follow_their_weights,
@@ -34,6 +39,12 @@ from tests.law.checks.probabilities import (
     inverse_probabilities_estimate_totals,
     shares_of_all_parts_are_probabilities,
 )
+from tests.law.checks.rows import (
+    negatives_follow_what_is_left,
+    negatives_of_a_hair_are_raced_for,
+    nodes_like_others_are_of_their_types,
+    numbered_draws_are_those_of_the_stream,
+)
 from tests.law.checks.tables import coins_have_64_bits, rows_come_from_64_bits, sums_are_compensated, tables_are_exact, unions_are_exact
 
 __all__ = ["CHECKS", "Rejected", "require_counts", "require_independent"]
@@ -47,6 +58,13 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     every_order_has_its_probability,
     shares_of_all_parts_are_probabilities,
     whole_neighborhoods_come_in_order,
+    candidates_count_what_their_edges_weigh,
+    layers_follow_what_candidates_count,
+    layers_without_replacement_are_successive_draws,
+    numbered_draws_are_those_of_the_stream,
+    nodes_like_others_are_of_their_types,
+    negatives_follow_what_is_left,
+    negatives_of_a_hair_are_raced_for,
     hosts_and_ranges_do_not_matter,
     hosts_do_not_matter_to_neighbors_edges_and_races,
     streams_are_not_lagged,

@@ -1,0 +1,41 @@
+"""The arrays that records hold, by name, and how records show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.int64]
+Types = NDArray[np.int32]
+Weights = NDArray[np.float32]
+Probabilities = NDArray[np.float64]
+Values = NDArray[Any]
+Ragged2 = tuple[Ids, Values]
+"""``(indptr int64[n + 1], values)``: row ``i`` is ``values[indptr[i]:indptr[i + 1]]``."""
+FeatureValue = Values | Ragged2
+Features = Mapping[str, FeatureValue]
+"""Columns by name: an array ``[n, *shape]`` where dense, ``(indptr, values)`` where ragged or bytes."""
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_shown, value))})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name}: {_shown(column)}' for name, column in value.items())}}}"
+    return repr(value)
+
+
+class Shown:
+    """Shows arrays by dtype and shape: a record of a million draws prints as one line."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        named = ", ".join(f"{f.name}={_shown(getattr(self, f.name))}" for f in fields(self))  # type: ignore[arg-type]  # subclasses are dataclasses
+        return f"{type(self).__name__}({named})"

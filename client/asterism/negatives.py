@@ -1,0 +1,167 @@
+"""Nodes of the types that others have, and negatives: nodes that are not some others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asterism import answers, arguments
+from asterism.records import Ids, NodeRows
+from asterism.sampling import BY_ARRAY, Names, NodeTypes
+from asterism.subgraphs import Subgraphs
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.v1 import graphd_pb2 as wire
+
+
+class Negatives(Subgraphs):
+    """The part of a graph that contrasts are drawn from."""
+
+    def sample_nodes_like(
+        self,
+        src: ArrayLike,
+        n: int,
+        *,
+        ntype: NodeTypes = None,
+        weighted: bool = True,
+        weight: str = "",
+        unknown: str = "error",
+        probabilities: bool = False,
+        seed: int | None = None,
+        version: int | None = None,
+    ) -> NodeRows:
+        """Draw n nodes of the type of each node, from the whole graph.
+
+        Parameters
+        ----------
+        src : int64[m]
+            Node ids.
+        n : int
+            How many of each one's type.
+        ntype : str or int[m], optional
+            The type of the nodes, or of each: then nothing is looked up, and -1 alone is no node. In a space of global ids it may
+            be left out.
+        weighted, weight
+            As of `sample_nodes`; a table by that name is needed of every type that may be drawn.
+        unknown : {"error", "none"}
+            Whether a node that is not there is refused, or has a row of -1.
+        probabilities : bool
+            Whether to give back the probability of each draw too: its share of the weight of its type.
+
+        Returns
+        -------
+        NodeRows
+            ``nodes`` int64[m, n], ``types`` int32[m, n].
+
+        Raises
+        ------
+        NotFound
+            Where a node is not there (``unknown="error"``), or there is nothing to draw of a type.
+
+        Notes
+        -----
+        Draw k of row i is draw ``i * n + k`` of `sample_nodes` of that type with the same seed.
+
+        Examples
+        --------
+        >>> graph.sample_nodes_like([3, 17], 2, seed=1).nodes.shape  # doctest: +SKIP
+        (2, 2)
+        """
+        if unknown not in ("error", "none"):
+            raise InvalidRequest(f"unknown {unknown!r}: expected 'error' or 'none'")
+        ids = arguments.ids("src", src, least=-1)
+        node_type, arrays = self._of_types(ids, ntype)
+        head = wire.SampleNodesLikeRequest(
+            space=self.space,
+            version=self._version(version),
+            seed=arguments.seed(seed),
+            node_type=node_type,
+            count=arguments.count("n", n),
+            uniform=not weighted,
+            lenient=unknown == "none",
+            want_probabilities=probabilities,
+            weight=weight,
+        )
+        return self._sampled("sample_nodes_like", answers.nodes_like, head, arrays)
+
+    def sample_negatives(
+        self,
+        pairs: ArrayLike,
+        n: int,
+        ntype: Names = None,
+        *,
+        weighted: bool = True,
+        weight: str = "",
+        shared: bool = False,
+        exclude: arguments.Excluded = None,
+        probabilities: bool = False,
+        seed: int | None = None,
+        version: int | None = None,
+    ) -> NodeRows:
+        """Draw n negatives for each pair, or n for all of them: nodes that are not among their positives.
+
+        Parameters
+        ----------
+        pairs : int64[m] or int64[m, 2]
+            One row of negatives for each. Of pairs (source, destination) the destination is a positive; of sources alone nothing is
+            known.
+        n : int
+            Negatives per row.
+        ntype : str or list of str, optional
+            What negatives are: of these types together; None: of all.
+        weighted, weight
+            As of `sample_nodes`: by node weight, uniformly, or by a named table, such as ``pow(degree, 0.75)`` of a column.
+        shared : bool
+            One row of n for the whole batch; it leaves out the positives of every pair.
+        exclude : (indptr, ids), Ragged or int64[m, k], optional
+            Further positives of each row; -1 is none. ``graph.neighbors(sources, "cites")`` leaves out every true edge.
+        probabilities : bool
+            Whether to give back the probability of each draw too; only where nothing is left out.
+
+        Returns
+        -------
+        NodeRows
+            ``nodes`` int64[m, n] (or int64[1, n] where shared), ``types`` int32 likewise; -1 where a row leaves nothing to draw.
+
+        Raises
+        ------
+        NotFound
+            Where there is nothing to draw at all.
+        InvalidRequest
+            Where positives are left out among several types of a space whose ids are per type: ask type by type.
+
+        Notes
+        -----
+        Every draw is by itself: node v with probability w_v / (the weight of all that its row does not leave out). Draw k of row i is
+        draw ``i * n + k`` of `sample_nodes` with the same seed unless the row leaves that out; then it is drawn again until it is not.
+
+        Examples
+        --------
+        >>> edges = graph.sample_edges(512, "cites")  # doctest: +SKIP
+        >>> pairs = np.stack([edges.src, edges.dst], axis=1)  # doctest: +SKIP
+        >>> graph.sample_negatives(pairs, 5, "paper", exclude=graph.neighbors(edges.src, "cites")).nodes  # doctest: +SKIP
+        """
+        arrays = arguments.left_out(pairs, exclude, shared=shared)
+        head = wire.SampleNegativesRequest(
+            space=self.space,
+            version=self._version(version),
+            seed=arguments.seed(seed),
+            types=[self._session.node_type(self.space, name)[0] for name in arguments.names(ntype)],
+            rows=1 if shared else len(np.asarray(pairs)),
+            count=arguments.count("n", n),
+            uniform=not weighted,
+            want_probabilities=probabilities,
+            weight=weight,
+        )
+        return self._sampled("sample_negatives", answers.negatives, head, arrays)
+
+    def _of_types(self, ids: Ids, ntype: NodeTypes) -> tuple[int, dict[str, NDArray[Any]]]:
+        """A request's node type and sections: of whom the types count."""
+        if isinstance(ntype, str):
+            return self._session.node_type(self.space, ntype)[0], {"nodes": ids}
+        if ntype is not None:
+            return BY_ARRAY, {"nodes": ids, "types": self._types(ntype, ids)}
+        if self.schema.ids != "global":
+            raise InvalidRequest("ids of this space are per type, so that an id alone has no type; say ntype, one or per node")
+        return BY_ARRAY, {"nodes": ids}

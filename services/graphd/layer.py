@@ -1,0 +1,133 @@
+"""Layers: nodes drawn for all nodes of the layer before together, and the edges between the two; edges between lists of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from asterism_proto.arrays import Frame
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as store
+from graphd import read, split
+from graphd.sample import REPLY_BYTES, Ids, Sampling, Sections, Types
+from graphkit import layers, rng
+from graphkit.numbering import Numbering
+from graphkit.split import group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layering:
+    """How the nodes of one layer are drawn."""
+
+    edge_types: tuple[int, ...]
+    count: int
+    replace: bool
+    uniform: bool
+    direction: pb.Direction
+    measure: int
+    seed: int
+    hop: int
+    want_edge_ids: bool
+
+
+def layer(sampling: Sampling, how: Layering, width: int, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+    """``how.count`` nodes for each ``width`` of ``nodes``: sections as SampleLayerReply has them.
+
+    Notes
+    -----
+    Candidates are the neighbors of a layer's nodes, each node once, in the order in which edges first lead to them: by (node of the
+    layer, edge type as asked for, neighbor id, edge id). A node that is in a layer twice counts twice. All of their edges are read,
+    so that what a candidate counts is summed in that order, whoever holds which.
+    """
+    what = read.Adjacent(edge_types=how.edge_types, direction=how.direction, want_weights=True, want_edge_ids=how.want_edge_ids, sort="")
+    found = read.neighbors(sampling, what, nodes, node_type, types)
+    indptr, kinds = found["indptr"], _far(sampling, how)[found["types"]]
+    count = len(nodes) // width
+    of_layer = np.repeat(np.arange(len(nodes), dtype=np.int64) // width, np.diff(indptr))
+    several = len(sampling.space.schema.node_types)
+    numbering = Numbering()
+    numbers = numbering.assign(found["ids"], (of_layer * several + kinds).astype(np.int32))
+    # Edges come layer after layer, and so do their far ends.
+    starts = np.searchsorted(numbering.trees // several, np.arange(count + 1)).astype(np.int64)
+    measures = layers.pool(indptr, numbers, None if how.uniform else found["weights"], how.measure, len(numbering))
+    if count * how.count * 20 > REPLY_BYTES:
+        raise InvalidRequest(f"{how.count} nodes for each of {count} layers do not fit into one reply; ask for fewer layers at a time")
+    chosen, probabilities = layers.draw(rng.key_of(how.seed, rng.LAYER, how.hop), starts, measures, how.count, replace=how.replace)
+    there = chosen >= 0
+    out: Sections = {
+        "ids": np.where(there, np.append(numbering.ids, -1)[chosen], -1),
+        "kinds": np.where(there, np.append(numbering.trees % several, -1)[chosen], -1).astype(np.int32),
+        "probabilities": probabilities,
+    }
+    return out | _edges(found, numbers, chosen, len(numbering))
+
+
+def _edges(found: Sections, numbers: Types, chosen: Ids, candidates: int) -> Sections:
+    """The edges that lead to what was drawn, once per draw of their far end."""
+    drawn = np.flatnonzero(chosen >= 0)
+    order, offsets = group(chosen[drawn].astype(np.int32), candidates)
+    picked, cols = split.gathered(offsets, drawn[order], numbers.astype(np.int64))
+    times = np.diff(picked)
+    rows = np.repeat(np.arange(len(found["indptr"]) - 1, dtype=np.int64), np.diff(found["indptr"]))
+    columns = {name: found[name] for name in ("types", "weights", "eids") if name in found}
+    out: Sections = {"rows": np.repeat(rows, times), "cols": cols, **{name: np.repeat(column, times) for name, column in columns.items()}}
+    _check_size(out, "the edges between the layers")
+    return out
+
+
+def stack(sampling: Sampling, hops: Sequence[Layering], width: int, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+    """Layer after layer; sections ``name.hop``."""
+    out: Sections = {}
+    for h, how in enumerate(hops):
+        found = layer(sampling, how, width, nodes, node_type, types)
+        out |= {f"{name}.{h}": array for name, array in found.items()}
+        nodes, node_type, types, width = found["ids"], -1, found["kinds"], max(how.count, 1)
+    _check_size(out, "the layers")
+    return out
+
+
+def _far(sampling: Sampling, how: Layering) -> Types:
+    """The node type that each edge type of the schema leads to."""
+    schema = sampling.space.schema
+    ends = [schema.node_type_id(edge.dst_type if how.direction == pb.OUT else edge.src_type) for edge in schema.edge_types]
+    return np.array(ends, np.int32)
+
+
+def adjacency(
+    sampling: Sampling, what: read.Adjacent, nodes: Ids, node_type: int, types: Types | None, cols: Ids, col_types: Types | None
+) -> Sections:
+    """The edges from ``nodes`` to ``cols``: sections as AdjacencyReply has them."""
+    head = store.ReadBetweenRequest(
+        at=sampling.at(),
+        edge_types=what.edge_types,
+        node_type=node_type,
+        direction=what.direction,
+        want_weights=what.want_weights,
+        want_edge_ids=what.want_edge_ids,
+        weight=sampling.weights,
+    )
+    others: Sections = {"cols": cols} if col_types is None else {"cols": cols, "col_types": col_types}
+    plan = split.owners(sampling.space, nodes) or [(0, None)]
+    asked = []
+    for host, rows in plan:
+        sections: Sections = {"ids": split.taken(nodes, rows), **others}
+        if types is not None:
+            sections["types"] = split.taken(types, rows)
+        asked.append((host, Frame(head, sections)))
+    answers = []
+    for (_, rows), reply in zip(plan, sampling.ask("read_between", asked), strict=True):
+        found = dict(reply.arrays)
+        answers.append((rows, found.pop("indptr"), found))
+    indptr, out = split.merged_ragged(len(nodes), answers)
+    out["rows"] = np.repeat(np.arange(len(nodes), dtype=np.int64), np.diff(indptr))
+    _check_size(out, f"the edges from {len(nodes)} nodes to {len(cols)}")
+    return out
+
+
+def _check_size(sections: Sections, what: str) -> None:
+    size = sum(array.nbytes for array in sections.values())
+    if size > REPLY_BYTES:
+        raise InvalidRequest(f"{what} have {size} bytes, one reply at most {REPLY_BYTES}; ask for fewer at a time")

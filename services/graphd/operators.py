@@ -1,0 +1,187 @@
+"""What graphd is asked for the rarer operators: nodes like others, negatives, layers, edges between lists, types of nodes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from asterism_proto.arrays import Frame
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.schema import Schema
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import graphd_pb2 as wire
+from daemonkit.calls import Call
+from graphd import layer, numbered, read, sample
+from graphd.requests import check_types, direction_of, edge_types_of, named, starts_of, weights_of
+from graphd.route import Version
+from graphd.sample import Ids, Sampling, Sections, Types
+from graphd.totals import EDGE, NODE
+from graphkit import layers, rng
+
+T = TypeVar("T")
+
+_MEASURES = {wire.LAYER_MEASURE_UNSPECIFIED: layers.SUM, wire.SUM: layers.SUM, wire.SQRT: layers.SQRT, wire.SQUARES: layers.SQUARES}
+
+
+class Operators(ABC):
+    """Handlers of the Graph service, one part of them."""
+
+    @abstractmethod
+    def _answered(self, request: Frame, call: Call, run: Callable[[Sampling], T]) -> tuple[T, Version]:
+        """Run a request at the version that it names, or at the current one."""
+
+    def sample_nodes_like(self, request: Frame, call: Call) -> Frame:
+        """Nodes of the types that others have."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> Sections:
+            schema = at.space.schema
+            nodes, types = starts_of(request, schema)
+            kinds = range(len(schema.node_types)) if head.node_type < 0 else [head.node_type]
+            if types is not None:
+                kinds = sorted(set(types[types >= 0].tolist()))
+            by = at.by(weights_of(NODE, schema, kinds, head.weight))
+            what = sample.Global(
+                element=NODE,
+                types=tuple(kinds),
+                seed=rng.seed_of(head.seed, named(head.weight)),
+                count=head.count,
+                uniform=head.uniform,
+                distinct=False,
+                want_probabilities=head.want_probabilities,
+            )
+            return numbered.like(by, numbered.Like(what=what, lenient=head.lenient), nodes, head.node_type, types)
+
+        sections, version = self._answered(request, call, run)
+        return Frame(wire.SampleNodesLikeReply(version=version.version, digest=version.digest), sections)
+
+    def sample_negatives(self, request: Frame, call: Call) -> Frame:
+        """Nodes that are not some others."""
+        head: Any = request.head
+        if head.rows < 0 or head.count < 0:
+            raise InvalidRequest(f"{head.count} nodes for each of {head.rows} rows: expected 0 or more")
+        excluded = numbered.excluded_of(head.rows, request.optional("indptr", "int64"), request.optional("excluded", "int64"))
+        if excluded is not None and head.want_probabilities:
+            raise InvalidRequest("probabilities of negatives with something left out: ask for them without, or leave nothing out")
+
+        def run(at: Sampling) -> Sections:
+            schema = at.space.schema
+            types = sorted(set(head.types)) or range(len(schema.node_types))
+            check_types("node", schema, types)
+            if excluded is not None and len(types) > 1 and schema.ids != "global":
+                raise InvalidRequest("negatives of several node types with something left out: ids of this space are per type; ask for one type")
+            what = sample.Global(
+                element=NODE,
+                types=tuple(types),
+                seed=rng.seed_of(head.seed, named(head.weight)),
+                count=head.count,
+                uniform=head.uniform,
+                distinct=False,
+                want_probabilities=head.want_probabilities,
+            )
+            return numbered.negatives(at.by(weights_of(NODE, schema, what.types, head.weight)), what, head.rows, excluded)
+
+        sections, version = self._answered(request, call, run)
+        return Frame(wire.SampleNegativesReply(version=version.version, digest=version.digest), sections)
+
+    def sample_layer(self, request: Frame, call: Call) -> Frame:
+        """Nodes for whole layers."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> Sections:
+            nodes, types, width = _layers_of(request, at.space.schema)
+            how = _layering_of(at.space.schema, head, head.edge_types, head.count, 0)
+            by = at.by(weights_of(EDGE, at.space.schema, how.edge_types, head.weight))
+            return layer.layer(by, how, width, nodes, head.node_type, types)
+
+        sections, version = self._answered(request, call, run)
+        return Frame(wire.SampleLayerReply(version=version.version, digest=version.digest), sections)
+
+    def sample_layers(self, request: Frame, call: Call) -> Frame:
+        """Layer after layer."""
+        head: Any = request.head
+        if not head.hops:
+            raise InvalidRequest("a stack of layers has one at least; this one has none")
+
+        def run(at: Sampling) -> Sections:
+            nodes, types, width = _layers_of(request, at.space.schema)
+            hops = [_layering_of(at.space.schema, head, hop.edge_types, hop.count, h) for h, hop in enumerate(head.hops)]
+            followed = [edge_type for hop in hops for edge_type in hop.edge_types]
+            by = at.by(weights_of(EDGE, at.space.schema, followed, head.weight))
+            return layer.stack(by, hops, width, nodes, head.node_type, types)
+
+        sections, version = self._answered(request, call, run)
+        return Frame(wire.SampleLayersReply(version=version.version, digest=version.digest), sections)
+
+    def adjacency(self, request: Frame, call: Call) -> Frame:
+        """Edges between two lists of nodes."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> Sections:
+            schema = at.space.schema
+            nodes, types = starts_of(request, schema)
+            what = read.Adjacent(
+                edge_types=edge_types_of(schema, head.edge_types),
+                direction=direction_of(schema, head.direction),
+                want_weights=head.want_weights,
+                want_edge_ids=head.want_edge_ids,
+                sort="",
+            )
+            cols, col_types = request.array("cols", "int64"), request.optional("col_types", "int32")
+            _check_cols(schema, what, cols, col_types)
+            by = at.by(weights_of(EDGE, schema, what.edge_types, head.weight))
+            return layer.adjacency(by, what, nodes, head.node_type, types, cols, col_types)
+
+        sections, version = self._answered(request, call, run)
+        return Frame(wire.AdjacencyReply(version=version.version), sections)
+
+    def node_types(self, request: Frame, call: Call) -> Frame:
+        """The types of nodes."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> Sections:
+            nodes, types = starts_of(request, at.space.schema)
+            return read.node_types(at, nodes, head.node_type, types)
+
+        sections, version = self._answered(request, call, run)
+        return Frame(wire.NodeTypesReply(version=version.version), sections)
+
+
+def _layering_of(schema: Schema, head: Any, edge_types: Any, count: int, hop: int) -> layer.Layering:
+    """How the nodes of one layer are drawn."""
+    if count < 0:
+        raise InvalidRequest(f"count {count}: expected 0 or more nodes of a layer")
+    if head.measure not in _MEASURES:
+        raise InvalidRequest(f"measure {head.measure}: expected SUM, SQRT or SQUARES")
+    return layer.Layering(
+        edge_types=edge_types_of(schema, edge_types),
+        count=count,
+        replace=head.replace,
+        uniform=head.uniform,
+        direction=direction_of(schema, head.direction),
+        measure=_MEASURES[head.measure],
+        seed=rng.seed_of(head.seed, named(head.weight)),
+        hop=hop,
+        want_edge_ids=head.want_edge_ids,
+    )
+
+
+def _layers_of(request: Frame, schema: Schema) -> tuple[Ids, Types | None, int]:
+    """A request's nodes, their types, and how many of them make a layer."""
+    head: Any = request.head
+    nodes, types = starts_of(request, schema)
+    width = head.width or max(len(nodes), 1)
+    if width < 0 or len(nodes) % width:
+        raise InvalidRequest(f"width {width} with {len(nodes)} nodes: layers are of equal size")
+    return nodes, types, width
+
+
+def _check_cols(schema: Schema, what: read.Adjacent, cols: Ids, col_types: Types | None) -> None:
+    if col_types is not None:
+        if len(col_types) != len(cols):
+            raise InvalidRequest(f"col_types has {len(col_types)} entries for {len(cols)} cols")
+        return
+    far = {schema.edge_types[e].dst_type if what.direction == pb.OUT else schema.edge_types[e].src_type for e in what.edge_types}
+    if len(far) > 1 and schema.ids != "global":
+        raise InvalidRequest(f"the edge types lead to {', '.join(sorted(far))}: the section col_types must then say each col's, for ids are per type")

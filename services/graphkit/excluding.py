@@ -1,0 +1,50 @@
+"""Which drawn ids are among those that their row leaves out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkit.jit import kernel, settled
+
+
+@kernel
+def _refused(rows: NDArray[np.int64], ids: NDArray[np.int64], indptr: NDArray[np.int64], left_out: NDArray[np.int64], out: NDArray[np.bool_]) -> None:
+    for i in range(ids.shape[0]):
+        low, high = indptr[rows[i]], indptr[rows[i] + 1]
+        end = high
+        while low < high:
+            middle = (low + high) >> 1
+            if left_out[middle] < ids[i]:
+                low = middle + 1
+            else:
+                high = middle
+        out[i] = low < end and left_out[low] == ids[i]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Excluded:
+    """The ids that each row leaves out."""
+
+    indptr: NDArray[np.int64]
+    """int64[rows + 1]."""
+    ids: NDArray[np.int64]
+    """int64[k], ascending within a row."""
+
+    @classmethod
+    def of(cls, indptr: NDArray[np.int64], ids: NDArray[np.int64]) -> Excluded:
+        """Of rows whose ids come in any order."""
+        rows = np.repeat(np.arange(indptr.size - 1, dtype=np.int64), np.diff(indptr))
+        return cls(indptr=settled(indptr), ids=settled(ids[np.lexsort((ids, rows))]))
+
+    def of_row(self, row: int) -> NDArray[np.int64]:
+        """What a row leaves out, each once."""
+        return np.unique(self.ids[self.indptr[row] : self.indptr[row + 1]])
+
+    def refused(self, rows: NDArray[np.int64], ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of some ids, each drawn for a row, that row leaves out; bool[n]."""
+        out = np.empty(ids.size, np.bool_)
+        _refused(settled(rows), settled(ids), self.indptr, self.ids, out)
+        return out

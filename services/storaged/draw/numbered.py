@@ -1,0 +1,73 @@
+"""Draws of nodes by their numbers, each from a type of its own perhaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_proto.errors import InvalidRequest
+from graphkit import rng, split
+from graphkit.jit import settled
+from storaged.draw.entries import LocalDraws
+from storaged.draw.node import NodeDraws, fill
+from storaged.draw.version import NODE, Version, checked_length, checked_outputs
+
+_NUMBERS = 1 << 32
+
+
+def numbered_nodes(
+    version: Version,
+    *,
+    types: Sequence[int],
+    numbers: NDArray[np.int64],
+    kinds: NDArray[np.int32] | None = None,
+    seed: int,
+    uniform: bool,
+    want_probabilities: bool = False,
+) -> NodeDraws:
+    """The draws of these numbers, in their order: as `storaged.draw.nodes` draws them.
+
+    Parameters
+    ----------
+    version, types, seed, uniform, want_probabilities
+        As there.
+    numbers : int64[k]
+        In 0 .. 2^32 - 1; of draws that fall on parts held here.
+    kinds : int32[k], optional
+        The one type that each is drawn from; left out, each is drawn from all of ``types`` together.
+
+    Raises
+    ------
+    InvalidRequest, NotFound, Unavailable
+        As there.
+    """
+    checked_outputs("numbers", numbers.size)
+    if numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < _NUMBERS:
+        raise InvalidRequest(f"numbers: found {int(numbers.min())} to {int(numbers.max())}; expected 0 to {_NUMBERS - 1}")
+    if kinds is not None:
+        checked_length("kinds", kinds, numbers.size)
+    part_key, row_key = rng.key_of(seed, rng.PART, NODE), rng.key_of(seed, rng.NODE_ROW)
+    ids, of_type = np.empty(numbers.size, np.int64), np.empty(numbers.size, np.int32)
+    probabilities = np.empty(numbers.size, np.float64) if want_probabilities else None
+    lots: list[tuple[Sequence[int], NDArray[np.int64]]] = [(types, np.arange(numbers.size))]
+    if kinds is not None:
+        lots = [([int(kind)], np.flatnonzero(kinds == kind)) for kind in np.unique(kinds)]
+    for drawn_from, at in lots:
+        if not at.size:
+            continue
+        shares = version.shares(NODE, drawn_from, uniform)
+        entries = split.choose_at(part_key, numbers[at], shares)
+        order, offsets = split.group(entries, shares.types.size)
+        of_type[at] = shares.types[entries]
+        chunk = LocalDraws(
+            shares=shares,
+            start=0,
+            offsets=offsets,
+            draws=settled(numbers[at[order]].astype(np.uint32)),
+            places=settled(at[order].astype(np.uint32)),
+            types=of_type,
+        )
+        fill(version, chunk, row_key, ids, probabilities, uniform=uniform)
+    return NodeDraws(ids=ids, types=of_type, probabilities=probabilities)

@@ -1,0 +1,132 @@
+"""Checks of rows of draws: nodes by number, nodes like others, negatives; through graphd's rooms and storaged's handlers, without a wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from tests.kit.images import Nodes, hosted, version_of
+from tests.law.checks.basis import draw_nodes, nodes_of, require, require_counts, require_independent
+
+from asterism_proto.arrays import Frame
+from asterism_proto.schema import NodeType, Schema
+from graphd import numbered, route, sample, totals
+from graphkit.excluding import Excluded
+from storaged import draw
+from storaged.api import StoreApi
+
+
+class _Held:
+    """A storaged's holdings of one version."""
+
+    def __init__(self, version: draw.Version) -> None:
+        self._version = version
+
+    def version(self, space_id: int, version: int, digest: str) -> draw.Version:
+        return self._version
+
+
+class _Straight:
+    """Hands requests to the handlers of as many storageds as there are."""
+
+    def __init__(self, versions: Sequence[draw.Version]) -> None:
+        self._apis: list[Any] = [StoreApi(_Held(version)) for version in versions]  # type: ignore[arg-type]  # all that draws ask of them
+
+    def ask(self, name: str, space: route.Space, requests: Iterable[tuple[int, Frame]], call: Any) -> list[Frame]:
+        return [getattr(self._apis[host], name)(request, call) for host, request in requests]
+
+
+def sampling_of(version: draw.Version, hosts: int = 1) -> sample.Sampling:
+    """A version's surroundings on so many hosts."""
+    parts = version.schema.parts
+    measured = {key: totals.Total(count=share.count, positive=share.positive, weight=share.weight) for key, share in version.totals.items()}
+    space = route.Space(
+        space_id=1,
+        name="s",
+        schema=version.schema,
+        hosts=tuple(f"host {i}" for i in range(hosts)),
+        host_of_part=(np.arange(parts) % hosts).astype(np.int32),
+    )
+    held = [version if hosts == 1 else hosted(version, [part for part in range(parts) if part % hosts == host]) for host in range(hosts)]
+    published = route.Version(version=1, digest="d", totals=totals.Totals(parts=parts, by_share=measured))
+    fanout: Any = _Straight(held)
+    call: Any = None
+    return sample.Sampling(space=space, version=published, fanout=fanout, call=call)
+
+
+def _what(types: Sequence[int], seed: int, count: int) -> sample.Global:
+    return sample.Global(element=totals.NODE, types=tuple(types), seed=seed, count=count, uniform=False, distinct=False, want_probabilities=False)
+
+
+@cache
+def two_types(parts: int) -> draw.Version:
+    """Ids 0 .. 5 of one type by weights 1 .. 6, and of another by 6 .. 1."""
+    rising = np.arange(1, 7, dtype=np.float32)
+    schema = Schema(node_types=(NodeType(name="a", weighted=True), NodeType(name="b", weighted=True)), parts=parts)
+    return version_of(schema, {"a": Nodes(ids=np.arange(6), weights=rising), "b": Nodes(ids=np.arange(6), weights=rising[::-1].copy())})
+
+
+def numbered_draws_are_those_of_the_stream(scale: float) -> None:
+    """Draws asked for by number, of any subset, are the bytes of the stream's; each from a type alone where that is said."""
+    n = int(max(200, 3000 * scale))
+    version = two_types(3)
+    streams = [draw.nodes(version, types=[t], parts=range(3), seed=5, start=0, count=n, uniform=False).ids for t in (0, 1)]
+    both = draw.nodes(version, types=[0, 1], parts=range(3), seed=5, start=0, count=n, uniform=False)
+    chosen = np.sort(np.random.default_rng(1).choice(n, n // 3, replace=False))[::-1].copy()
+    kinds = (chosen % 2).astype(np.int32)
+    alone = draw.numbered_nodes(version, types=[0, 1], numbers=chosen, kinds=kinds, seed=5, uniform=False)
+    require(bool((alone.ids == np.where(kinds == 0, streams[0][chosen], streams[1][chosen])).all()), "draws by number are others than the stream's")
+    require(bool((alone.types == kinds).all()), "draws by number are of other types than said")
+    together = draw.numbered_nodes(version, types=[0, 1], numbers=chosen, seed=5, uniform=False)
+    require(
+        bool((together.ids == both.ids[chosen]).all() and (together.types == both.types[chosen]).all()), "draws by number of several types differ"
+    )
+
+
+def nodes_like_others_are_of_their_types(scale: float) -> None:
+    """Rows follow the weights of their own type, on any number of hosts, and rows of one type are independent."""
+    n = int(max(600, 20_000 * scale))
+    version = two_types(6)
+    types = np.array([0, 1, 0, -1], np.int32)
+    how = numbered.Like(what=_what([0, 1], 9, n), lenient=True)
+    answers = [numbered.like(sampling_of(version, hosts), how, np.array([3, 3, 5, -1]), -1, types) for hosts in (1, 2, 5)]
+    ids = answers[0]["ids"]
+    require(all(bool((other["ids"] == ids).all()) for other in answers[1:]), "hosts matter to nodes like others")
+    for row, weights in ((0, np.arange(1, 7)), (1, np.arange(6, 0, -1)), (2, np.arange(1, 7))):
+        require_counts(np.bincount(ids[row], minlength=6), weights / 21 * n, f"nodes like that of row {row}")
+    require(bool((ids[3] == -1).all()), "no node has nodes like it")
+    require_independent(ids[0], ids[2], 6, "rows of nodes of one type")
+    require_independent(ids[0], ids[1], 6, "rows of nodes of two types")
+
+
+def negatives_follow_what_is_left(scale: float) -> None:
+    """Negatives are drawn by weight among what their row does not leave out: little or nearly everything."""
+    n = int(max(500, 8000 * scale))
+    weights = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+    version = nodes_of(weights, 3)
+    rows: list[list[int]] = [[], [5], [0, 2, 4], [1, 2, 3, 4, 5]]
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    excluded = Excluded.of(indptr, np.concatenate([np.array(row[::-1], np.int64) for row in rows]))
+    answers = [numbered.negatives(sampling_of(version, hosts), _what([0], 13, n), len(rows), excluded)["ids"] for hosts in (1, 3)]
+    require(bool((answers[0] == answers[1]).all()), "hosts matter to negatives")
+    for row, left_out in enumerate(rows):
+        left = np.array(weights)
+        left[left_out] = 0
+        require_counts(np.bincount(answers[0][row], minlength=6), left / left.sum() * n, f"negatives but {left_out}")
+    plain = draw_nodes(version, 13, len(rows) * n).reshape(len(rows), n)
+    kept = ~np.array([np.isin(plain[row], left_out) for row, left_out in enumerate(rows)])
+    require(bool((answers[0][kept] == plain[kept]).all()), "draws that are not left out are others than without anything left out")
+    require_independent(answers[0][1, :-1], answers[0][1, 1:], 6, "negatives at lag 1")
+    require_independent(answers[0][1], answers[0][2], 6, "negatives of two rows")
+
+
+def negatives_of_a_hair_are_raced_for(scale: float) -> None:
+    """Where all but a billionth of the weight is left out, draws go on as races, by the same law; and nothing comes of nothing."""
+    trials = int(max(60, 300 * scale))
+    version = nodes_of((1e9, 1.0, 3.0), 2)
+    excluded = Excluded.of(np.array([0, 1, 4], np.int64), np.array([0, 2, 1, 0], np.int64))
+    drawn = numbered.negatives(sampling_of(version, 2), _what([0], 3, trials), 2, excluded)
+    require_counts(np.bincount(drawn["ids"][0], minlength=3), np.array([0, 0.25, 0.75]) * trials, "negatives of a hair")
+    require(bool((drawn["ids"][1] == -1).all() and (drawn["types"][1] == -1).all()), "something was drawn where nothing is left")
