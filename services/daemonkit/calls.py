@@ -51,6 +51,14 @@ Handler = Callable[..., Content]
 """``(request, call) -> reply``."""
 
 
+Tally = Callable[[str, int, int], None]
+"""Told of each call that was answered: its method, bytes sent, bytes received."""
+
+
+def untold(method: str, sent: int, received: int) -> None:
+    """A tally that nobody reads."""
+
+
 class Pending(Protocol):
     """A call under way."""
 

@@ -13,7 +13,7 @@ import grpc
 
 from asterism_proto.errors import REASON_KEY, AsterismError, Deadline, InvalidRequest, Unavailable, from_status
 from asterism_proto.methods import Method
-from daemonkit.calls import MAX_MESSAGE, Content, Pending
+from daemonkit.calls import MAX_MESSAGE, Content, Pending, Tally, untold
 
 OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_send_message_length", MAX_MESSAGE),
@@ -87,14 +87,17 @@ class RemoteTransport:
     ----------
     address : str
         host:port.
+    tally : callable
+        Told of each call that was answered.
 
     Notes
     -----
     The channel is opened by the first call of each process: gRPC's do not survive a fork.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, tally: Tally = untold) -> None:
         self.address = address
+        self._tally = tally
         self._lock = threading.Lock()
         self._channel: grpc.Channel | None = None
         self._pid = 0
@@ -128,7 +131,10 @@ class RemoteTransport:
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
-        return method.unpack_reply(self._bytes(method.path, method.pack(request), timeout_s))
+        data = method.pack(request)
+        reply = self._bytes(method.path, data, timeout_s)
+        self._tally(method.name, len(data), len(reply))
+        return method.unpack_reply(reply)
 
     def _bytes(self, path: str, data: bytes, timeout_s: float) -> bytes:
         try:

@@ -19,12 +19,27 @@ class Metrics:
         self._calls = Counter("asterism_calls", "Calls answered, by method and code.", ["daemon", "method", "code"], registry=self.registry)
         self._seconds = Histogram("asterism_call_seconds", "Time to answer.", ["daemon", "method"], buckets=SECONDS, registry=self.registry)
         self.in_flight = Gauge("asterism_calls_in_flight", "Calls being answered.", ["daemon"], registry=self.registry).labels(**labels)
+        self._rounds = Counter(
+            "asterism_rounds", "Times that several hosts were asked at once, by what they were asked.", ["daemon", "method"], registry=self.registry
+        )
+        self._bytes = Counter(
+            "asterism_bytes", "Bytes of calls to other daemons, sent and received.", ["daemon", "method", "way"], registry=self.registry
+        )
         self._daemon = daemon
 
     def answered(self, method: str, code: str, seconds: float) -> None:
         """Count one call."""
         self._calls.labels(self._daemon, method, code).inc()
         self._seconds.labels(self._daemon, method).observe(seconds)
+
+    def asked(self, method: str) -> None:
+        """Count one round of calls to other daemons."""
+        self._rounds.labels(self._daemon, method).inc()
+
+    def travelled(self, method: str, sent: int, received: int) -> None:
+        """Count what one call to another daemon carried."""
+        self._bytes.labels(self._daemon, method, "sent").inc(sent)
+        self._bytes.labels(self._daemon, method, "received").inc(received)
 
     def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
         """Add a gauge ``asterism_<name>`` that is read when it is asked for."""

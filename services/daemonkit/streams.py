@@ -35,7 +35,7 @@ from asterism_proto.arrays import Frame
 from asterism_proto.errors import AsterismError, Corrupt, Deadline, InvalidRequest, Unavailable, from_status
 from asterism_proto.methods import STORE, Method
 from asterism_proto.v1 import storaged_pb2 as store
-from daemonkit.calls import MAX_MESSAGE, Content, Pending, Transport
+from daemonkit.calls import MAX_MESSAGE, Content, Pending, Tally, Transport, untold
 from daemonkit.settings import split_address
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ GREETING = struct.Struct("<IIQ")
 REQUEST = struct.Struct("<IIQQ")
 REPLY = struct.Struct("<IIQ")
 
-STREAMED = frozenset(method.path for name, method in STORE.items() if name.startswith(("draw_", "read_", "walk", "join")))
+STREAMED = frozenset(method.path for name, method in STORE.items() if name.startswith(("draw_", "read_", "walk", "join", "expand", "grow")))
 """What goes this way: calls that change nothing, so that one may be made again where a connection broke."""
 
 _IDLE = 64
@@ -171,6 +171,7 @@ class _Asked:
             self.abandon()
             raise
         self._transport.give_back(self._connection)
+        self._transport.tally(self._method.name, sum(len(piece) for piece in self._data), length)
         if status:
             reason, _, text = bytes(body).decode(errors="replace").partition("\n")
             raise from_status("UNKNOWN", text, reason)
@@ -190,10 +191,13 @@ class StreamTransport:
         host:port of its gRPC door.
     grpc : Transport
         Calls over that.
+    tally : callable
+        Told of each call that was answered over a connection.
     """
 
-    def __init__(self, address: str, grpc: Transport) -> None:
+    def __init__(self, address: str, grpc: Transport, tally: Tally = untold) -> None:
         self.address = address
+        self.tally = tally
         self._host = split_address(address)[0].strip("[]")
         self._grpc = grpc
         self._lock = threading.Lock()

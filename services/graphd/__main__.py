@@ -22,7 +22,9 @@ def main(arguments: list[str]) -> int:
     try:
         settings = GraphdSettings.read(arguments)
         logs.configure(daemon="graphd", json=settings.log_json, level=settings.log_level)
-        graphd = Graphd(settings, RemoteTransport(settings.metad), lambda address: StreamTransport(address, RemoteTransport(address)))
+        graphd = Graphd(
+            settings, RemoteTransport(settings.metad), lambda address, tally: StreamTransport(address, RemoteTransport(address, tally), tally)
+        )
         graphd.start()
         graphd.open_ports()
     except AsterismError as error:

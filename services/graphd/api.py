@@ -26,9 +26,9 @@ from graphd.requests import (
     direction_of,
     draw_of,
     edge_types_of,
-    growing_of,
     hop_of,
     starts_of,
+    subgraph_of,
     walking_of,
     weights_of,
 )
@@ -211,7 +211,7 @@ class GraphApi(Operators):
 
         def run(at: Sampling) -> Sections:
             nodes, types = starts_of(request, at.space.schema)
-            how = growing_of(at.space.schema, head)
+            how = subgraph_of(at.space.schema, head)
             by = at.by(weights_of(EDGE, at.space.schema, [reach.edge_type for reach in head.reach], head.weight))
             return subgraph.subgraph(by, how, nodes, head.node_type, types)
 

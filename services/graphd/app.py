@@ -14,7 +14,7 @@ from asterism_proto.methods import CATALOG, GRAPH, Method
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from daemonkit.beats import Beats, Report
-from daemonkit.calls import Call, Content, Handler, Transport, handlers_of
+from daemonkit.calls import Call, Content, Handler, Tally, Transport, handlers_of
 from daemonkit.http import HttpDoor
 from daemonkit.identity import Identity
 from daemonkit.metrics import Metrics
@@ -45,7 +45,7 @@ class Graphd:
     metad : Transport
         Carries calls to metad.
     connect : callable
-        Gives a transport to a storaged's address.
+        Gives a transport to a storaged's address, which tells a tally of its calls.
     on_news : callable, optional
         Told of each of metad's replies, before it is acted on.
     """
@@ -54,7 +54,7 @@ class Graphd:
         self,
         settings: GraphdSettings,
         metad: Transport,
-        connect: Callable[[str], Transport],
+        connect: Callable[[str, Tally], Transport],
         *,
         on_news: Callable[[meta.PollReply], None] | None = None,
     ) -> None:
@@ -62,10 +62,15 @@ class Graphd:
         self._settings = settings
         self._metad = metad
         self._news = News()
-        self._hosts = Hosts(connect)
         self.metrics = Metrics("graphd")
+        self._hosts = Hosts(lambda address: connect(address, self.metrics.travelled))
         api = GraphApi(
-            news=self._news, fanout=Fanout(self._hosts), exists=self._exists, published=self._published, committed=Commits(metad).known, metad=metad
+            news=self._news,
+            fanout=Fanout(self._hosts, self.metrics.asked),
+            exists=self._exists,
+            published=self._published,
+            committed=Commits(metad).known,
+            metad=metad,
         )
         self._api = api
         self.graph_handlers: dict[str, Handler] = handlers_of(GRAPH, api)

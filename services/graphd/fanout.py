@@ -84,13 +84,20 @@ class _Made:
 class Fanout:
     """Asks the hosts of a space.
 
+    Parameters
+    ----------
+    hosts : Hosts
+    on_round : callable
+        Told what hosts are asked, each time.
+
     Notes
     -----
     One answer that fails fails the request: a sample without a part's share is a wrong answer.
     """
 
-    def __init__(self, hosts: Hosts) -> None:
+    def __init__(self, hosts: Hosts, on_round: Callable[[str], None] = lambda method: None) -> None:
         self._hosts = hosts
+        self._on_round = on_round
 
     def ask(self, name: str, space: Space, requests: Iterable[tuple[int, Frame]], call: Call) -> list[Frame]:
         """The replies to (host, request) pairs, in their order.
@@ -101,6 +108,7 @@ class Fanout:
             The first one in the order of the requests, naming the host; any Stale goes before it.
         """
         method = STORE[name]
+        self._on_round(method.name)
         asked = [(space.hosts[host], request) for host, request in requests]
         begun: list[tuple[str, Pending]] = []
         replies: list[Frame] = []

@@ -14,7 +14,7 @@ from asterism_proto.v1 import common_pb2 as pb
 from graphd import read, sample, subgraph, walk
 from graphd.sample import Ids, Types
 from graphd.totals import NODE, OWN_WEIGHTS
-from graphkit import rng
+from graphkit import growth, rng
 
 
 def weights_of(element: int, schema: Schema, types: Sequence[int], name: str) -> str:
@@ -89,14 +89,21 @@ def walking_of(schema: Schema, head: Any) -> walk.Walking:
     )
 
 
-def growing_of(schema: Schema, head: Any) -> subgraph.Growing:
+def subgraph_of(schema: Schema, head: Any) -> subgraph.Subgraph:
     """How a subgraph grows."""
     check_types("edge", schema, [reach.edge_type for reach in head.reach])
-    return subgraph.Growing(
-        reach=subgraph.reach_of([reach.edge_type for reach in head.reach], [list(reach.counts) for reach in head.reach]),
+    direction = direction_of(schema, head.direction)
+
+    def ends(edge_type: int) -> tuple[int, int]:
+        edge = schema.edge_types[edge_type]
+        src, dst = schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)
+        return (src, dst) if direction == pb.OUT else (dst, src)
+
+    return subgraph.Subgraph(
+        reach=growth.reach_of(ends, [reach.edge_type for reach in head.reach], [list(reach.counts) for reach in head.reach]),
         replace=head.replace,
         uniform=head.uniform,
-        direction=direction_of(schema, head.direction),
+        direction=direction,
         seed=rng.seed_of(head.seed, named(head.weight)),
         disjoint=head.disjoint,
         every=head.every,

@@ -18,8 +18,13 @@ Ids = NDArray[np.int64]
 
 def by_host(space: Space, parts: NDArray[np.int32]) -> list[tuple[int, Ids]]:
     """The rows of a request that each host answers for, in the order of the request; hosts without rows are left out."""
-    order, offsets = split.group(space.host_of_part[parts], len(space.hosts))
-    return [(host, order[offsets[host] : offsets[host + 1]]) for host in range(len(space.hosts)) if offsets[host] < offsets[host + 1]]
+    return by_owner(space.host_of_part[parts], len(space.hosts))
+
+
+def by_owner(owners: NDArray[np.int32], hosts: int) -> list[tuple[int, Ids]]:
+    """The rows that each host answers for, where it is known whose each is."""
+    order, offsets = split.group(owners, hosts)
+    return [(host, order[offsets[host] : offsets[host + 1]]) for host in range(hosts) if offsets[host] < offsets[host + 1]]
 
 
 def owners(space: Space, ids: Ids) -> list[tuple[int, Ids | None]]:

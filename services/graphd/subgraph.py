@@ -1,37 +1,27 @@
-"""Subgraphs: seeds, their neighbors, and theirs, hop by hop, with nodes numbered as a model wants them."""
+"""Subgraphs, grown by asking the storageds of a space: once a hop, or once in all where one of them has every part."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from asterism_proto.errors import InvalidRequest
+from asterism_proto.arrays import Frame
+from asterism_proto.errors import Internal
 from asterism_proto.v1 import common_pb2 as pb
-from graphd import read, sample
-from graphd.sample import REPLY_BYTES, Ids, Neighbors, Sampling, Sections, Types
-from graphkit.numbering import Numbering, paths
-
-Numbers = NDArray[np.int32]
-ALL = -1
-"""As a count: every neighbor."""
-_TYPES = 1 << 16
-"""More than there are edge types: the hop that a draw is keyed by tells hop and edge type apart."""
+from asterism_proto.v1 import storaged_pb2 as store
+from graphd import read, split
+from graphd.sample import REPLY_BYTES, Ids, Sampling, Sections, Types
+from graphkit.growth import Front, Growing, Met, Reach, grow
+from graphkit.merge import merge_runs, merge_sizes
+from graphkit.split import part_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
-    """How many neighbors along one edge type, hop by hop."""
-
-    edge_type: int
-    counts: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Growing:
-    """How a subgraph grows."""
+class Subgraph:
+    """What is grown, and how its edges are drawn."""
 
     reach: tuple[Reach, ...]
     replace: bool
@@ -43,35 +33,21 @@ class Growing:
     want_edge_ids: bool
     want_weights: bool
 
-    @property
-    def hops(self) -> int:
-        """How many."""
-        return len(self.reach[0].counts)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Met:
-    """Edges along one edge type in one hop: numbers of the near ends, far ends by id."""
-
-    near: Numbers
-    far: Ids
-    eids: Ids | None
-    weights: NDArray[np.float32] | None
-
-
-def subgraph(sampling: Sampling, how: Growing, nodes: Ids, node_type: int, types: Types | None) -> Sections:
-    """Grow a subgraph from seeds: sections as SampleSubgraphReply has them.
-
-    Notes
-    -----
-    The draws of a node are keyed by (hop, edge type, node, k), of disjoint trees by (hop, edge type, seed's place, node, k):
-    they do not depend on what else is in the batch, nor on who holds what.
-    """
-    growth = _Growth(sampling, how)
-    seeds = growth.plant(nodes, _seed_types(sampling, nodes, node_type, types))
-    for hop in range(how.hops):
-        growth.grow(hop)
-    return {"seeds": seeds, **growth.sections()}
+def subgraph(sampling: Sampling, how: Subgraph, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+    """Grow a subgraph from seeds: sections as SampleSubgraphReply has them."""
+    kinds = _seed_types(sampling, nodes, node_type, types)
+    if len(sampling.space.hosts) == 1:
+        return _grown(sampling, how, nodes, kinds)
+    growing = Growing(
+        node_types=len(sampling.space.schema.node_types),
+        reach=how.reach,
+        out=how.direction == pb.OUT,
+        disjoint=how.disjoint,
+        every=how.every,
+        most_bytes=REPLY_BYTES,
+    )
+    return grow(growing, nodes, kinds, _Asking(sampling, how))
 
 
 def _seed_types(sampling: Sampling, nodes: Ids, node_type: int, types: Types | None) -> Types:
@@ -83,126 +59,84 @@ def _seed_types(sampling: Sampling, nodes: Ids, node_type: int, types: Types | N
     return read.node_types(sampling, nodes, -1, None)["types"]
 
 
-class _Growth:
-    """A subgraph under way."""
+def _grown(sampling: Sampling, how: Subgraph, nodes: Ids, types: Types) -> Sections:
+    """The whole of it, by the one storaged that has every part."""
+    head = store.GrowRequest(
+        at=sampling.at(),
+        reach=[store.Growth(edge_type=reach.edge_type, counts=reach.counts) for reach in how.reach],
+        disjoint=how.disjoint,
+        every=how.every,
+        most_bytes=REPLY_BYTES,
+        replace=how.replace,
+        uniform=how.uniform,
+        direction=how.direction,
+        seed=how.seed,
+        want_edge_ids=how.want_edge_ids,
+        want_weights=how.want_weights,
+        weight=sampling.weights,
+    )
+    (reply,) = sampling.ask("grow", [(0, Frame(head, {"ids": nodes, "types": types}))])
+    return dict(reply.arrays)
 
-    def __init__(self, sampling: Sampling, how: Growing) -> None:
+
+class _Asking:
+    """Expands nodes by asking whoever owns them, about all edge types at a time."""
+
+    def __init__(self, sampling: Sampling, how: Subgraph) -> None:
         self._sampling, self._how = sampling, how
-        schema = sampling.space.schema
-        self._ends = [(schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)) for edge in schema.edge_types]
-        self._numbering = [Numbering() for _ in schema.node_types]
-        self._edges: list[dict[str, list[NDArray[np.generic]]]] = [{} for _ in how.reach]
-        self._node_counts = np.zeros((len(schema.node_types), how.hops + 1), np.int64)
-        self._edge_counts = np.zeros((len(how.reach), how.hops), np.int64)
-        self._fresh = [0] * len(schema.node_types)
-        """Of each type, the number from which on nodes were met in the last hop."""
-        self._bytes = 0
 
-    def plant(self, nodes: Ids, types: Types) -> Numbers:
-        """Number the seeds; gives each one's number."""
-        out = np.full(len(nodes), -1, np.int32)
-        places = np.arange(len(nodes), dtype=np.int32)
-        for type_id, numbering in enumerate(self._numbering):
-            mine = np.flatnonzero(types == type_id)
-            out[mine] = numbering.assign(nodes[mine], places[mine] if self._how.disjoint else None)
-            self._node_counts[type_id, 0] = len(numbering)
-        return out
+    def __call__(self, hop: int, along: Sequence[Reach], fronts: Mapping[int, Front]) -> Sequence[Met]:
+        space = self._sampling.space
+        plans = {}
+        owners = {}
+        for type_id, front in fronts.items():
+            owners[type_id] = space.host_of_part[part_of(front.ids, space.schema.parts, space.schema.placement)]
+            plans[type_id] = dict(split.by_owner(owners[type_id], len(space.hosts)))
+        hosts = sorted({host for plan in plans.values() for host in plan})
+        asked = []
+        for host in hosts:
+            sections: Sections = {}
+            for type_id, front in fronts.items():
+                if host in plans[type_id]:
+                    rows = plans[type_id][host]
+                    sections[f"ids.{type_id}"] = front.ids[rows]
+                    if front.trees is not None:
+                        sections[f"trees.{type_id}"] = front.trees[rows]
+            asked.append((host, Frame(self._head(hop, [reach for reach in along if host in plans[reach.near]]), sections)))
+        replies = dict(zip(hosts, self._sampling.ask("expand", asked), strict=True))
+        place = np.zeros(len(space.hosts), np.int32)  # of a host among those that have any of a front
+        met = []
+        for reach in along:
+            theirs = sorted(plans[reach.near])
+            place[theirs] = np.arange(len(theirs), dtype=np.int32)
+            met.append(_merged(reach.edge_type, place[owners[reach.near]], [replies[host] for host in theirs]))
+        return met
 
-    def grow(self, hop: int) -> None:
-        """One hop along every edge type."""
-        how, before = self._how, [len(numbering) for numbering in self._numbering]
-        for at, reach in enumerate(how.reach):
-            src, dst = self._ends[reach.edge_type]
-            near, far = (src, dst) if how.direction == pb.OUT else (dst, src)
-            first = 0 if how.every else self._fresh[near]
-            frontier = np.arange(first, before[near], dtype=np.int32)
-            if not reach.counts[hop] or not frontier.size:
-                continue
-            met = self._met(reach.edge_type, near, frontier, reach.counts[hop], hop)
-            trees = self._numbering[near].trees[met.near] if how.disjoint else None
-            numbers = self._numbering[far].assign(met.far, trees)
-            rows, cols = (met.near, numbers) if how.direction == pb.OUT else (numbers, met.near)
-            self._keep(at, {"rows": rows, "cols": cols, "eids": met.eids, "weights": met.weights})
-            self._edge_counts[at, hop] = len(rows)
-        for type_id, numbering in enumerate(self._numbering):
-            self._node_counts[type_id, hop + 1] = len(numbering) - before[type_id]
-        self._fresh = before
-
-    def _met(self, edge_type: int, near: int, frontier: Numbers, count: int, hop: int) -> _Met:
-        """The neighbors of the frontier along one edge type."""
-        how, numbering = self._how, self._numbering[near]
-        ids = numbering.ids[frontier]
-        if count == ALL:
-            what = read.Adjacent(
-                edge_types=(edge_type,), direction=how.direction, want_weights=how.want_weights, want_edge_ids=how.want_edge_ids, sort=""
-            )
-            found = read.neighbors(self._sampling, what, ids, near, None)
-            return _Met(near=np.repeat(frontier, np.diff(found["indptr"])), far=found["ids"], eids=found.get("eids"), weights=found.get("weights"))
-        drawn = sample.neighbors(
-            self._sampling,
-            Neighbors(
-                edge_types=(edge_type,),
-                count=count,
-                replace=how.replace,
-                uniform=how.uniform,
-                direction=how.direction,
-                seed=how.seed,
-                hop=(hop + 1) * _TYPES + edge_type + 1,
-                want_weights=how.want_weights,
-                want_edge_ids=how.want_edge_ids,
-                want_probabilities=False,
-            ),
-            ids,
-            near,
-            None,
-            paths(numbering.trees[frontier], ids) if how.disjoint else ids,
-        )
-        there = drawn["ids"] >= 0
-        return _Met(
-            near=np.broadcast_to(frontier[:, None], there.shape)[there],
-            far=drawn["ids"][there],
-            eids=drawn["eids"][there] if how.want_edge_ids else None,
-            weights=drawn["weights"][there] if how.want_weights else None,
+    def _head(self, hop: int, along: Sequence[Reach]) -> store.ExpandRequest:
+        how = self._how
+        return store.ExpandRequest(
+            at=self._sampling.at(),
+            hop=hop,
+            along=[store.Along(edge_type=reach.edge_type, count=reach.counts[hop]) for reach in along],
+            replace=how.replace,
+            uniform=how.uniform,
+            direction=how.direction,
+            seed=how.seed,
+            want_edge_ids=how.want_edge_ids,
+            want_weights=how.want_weights,
+            weight=self._sampling.weights,
         )
 
-    def _keep(self, at: int, columns: dict[str, NDArray[np.generic] | None]) -> None:
-        for name, column in columns.items():
-            if column is not None:
-                self._edges[at].setdefault(name, []).append(column)
-                self._bytes += column.nbytes
-        if self._bytes + 12 * sum(map(len, self._numbering)) > REPLY_BYTES:
-            raise InvalidRequest(
-                f"the subgraph has more than the {REPLY_BYTES} bytes of one reply; start from fewer seeds, or sample fewer neighbors"
-            )
 
-    def sections(self) -> Sections:
-        """The answer."""
-        out: Sections = {"node_counts": self._node_counts, "edge_counts": self._edge_counts}
-        for type_id, numbering in enumerate(self._numbering):
-            out[f"nodes.{type_id}"] = numbering.ids
-            if self._how.disjoint:
-                out[f"trees.{type_id}"] = numbering.trees
-        for reach, edges in zip(self._how.reach, self._edges, strict=True):
-            for name, pieces in edges.items():
-                out[f"{name}.{reach.edge_type}"] = np.concatenate(pieces)
-        return out
+def _merged(edge_type: int, of: Types, replies: Sequence[Frame]) -> Met:
+    """One edge type's neighbors, out of what each host said of its own nodes."""
+    sizes = [reply.array(f"sizes.{edge_type}", "int32") for reply in replies]
+    if sum(map(len, sizes)) != len(of):
+        raise Internal(f"the storageds told of {sum(map(len, sizes))} nodes' neighbors; they were asked about {len(of)}")
+    whole = merge_sizes(of, sizes) if len(sizes) > 1 else sizes[0]
 
+    def column(name: str) -> Any:
+        pieces = [reply.arrays[f"{name}.{edge_type}"] for reply in replies if f"{name}.{edge_type}" in reply.arrays]
+        return None if not pieces else merge_runs(of, whole, pieces) if len(pieces) > 1 else pieces[0]
 
-def reach_of(edge_types: Sequence[int], counts: Sequence[Sequence[int]]) -> tuple[Reach, ...]:
-    """Reaches that fit together.
-
-    Raises
-    ------
-    InvalidRequest
-        Where there is none, an edge type is named twice, the numbers of hops differ, or a count is below -1.
-    """
-    if not edge_types or not counts[0]:
-        raise InvalidRequest("a subgraph needs one edge type and one hop at least; say how many neighbors to sample")
-    if len(set(edge_types)) != len(edge_types):
-        raise InvalidRequest(f"edge types {list(edge_types)}: one is given twice")
-    for edge_type, hops in zip(edge_types, counts, strict=True):
-        if len(hops) != len(counts[0]):
-            raise InvalidRequest(f"edge type {edge_type} has {len(hops)} hops, the first one {len(counts[0])}; give each as many")
-        if min(hops) < ALL:
-            raise InvalidRequest(f"count {min(hops)} of edge type {edge_type}: expected 0 or more, or -1 for all neighbors")
-    return tuple(Reach(edge_type=edge_type, counts=tuple(hops)) for edge_type, hops in zip(edge_types, counts, strict=True))
+    return Met(sizes=whole, ids=column("ids"), eids=column("eids"), weights=column("weights"))

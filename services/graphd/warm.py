@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphkit import layers, numbering, rng, split, successive
+from graphkit import layers, merge, numbering, rng, split, successive
 from graphkit.excluding import Excluded
 
 
@@ -19,10 +19,16 @@ def warm() -> None:
     successive.given_earlier(shares.measure, 1.0)
     trees = np.zeros(4, np.int32)
     numbering.paths(trees, ids)
+    sizes = np.full(2, 2, np.int32)
+    numbering.near_ends(sizes, 0, 4)
+    of = np.array([0, 1, 1, 0], np.int32)
+    whole = merge.merge_sizes(of, [sizes, sizes])
+    for values in (ids, ids.astype(np.float32)):
+        merge.merge_runs(of, whole, [values, values])
     numbered = numbering.Numbering()
-    for several in (ids, np.arange(2000, dtype=np.int64)):  # the second makes it grow
+    for several in (ids, np.arange(20_000, dtype=np.int64)):  # the second makes it grow
         numbered.assign(several)
-    numbered.assign(ids, trees)
+    numbering.Numbering().assign(ids, trees)
     edges = np.array([0, 2, 4], np.int64)
     Excluded.of(edges, ids).refused(np.zeros(4, np.int64), ids)
     measures = layers.pool(edges, trees, np.ones(4, np.float32), layers.SUM, 1)

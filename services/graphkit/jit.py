@@ -1,10 +1,11 @@
-"""Numba's one door: the kernel decorator and the two machine instructions that NumPy has no name for.
+"""Numba's one door: the kernel decorator, and what neither NumPy nor Numba has a name for.
 
 Every kernel also runs as plain Python under ``NUMBA_DISABLE_JIT=1``, where the intrinsics are their Python twins.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
@@ -13,6 +14,7 @@ import numpy as np
 from llvmlite import ir
 from numba import config, types
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
 P = ParamSpec("P")
@@ -65,6 +67,15 @@ if INTERPRETED:
     def prefetch(array: Any, index: Any) -> None:
         """Ask for the cache line of ``array[index]``; a hint that plain Python has no use for."""
 
+    def view_at(address: Any, size: Any, like: NDArray[Any]) -> NDArray[Any]:
+        """The array of ``size`` elements of ``like``'s dtype at an address, read-only; somebody must keep it alive."""
+        if not size:
+            return like[:0]
+        raw = (ctypes.c_byte * (int(size) * like.itemsize)).from_address(int(address))
+        found = np.frombuffer(memoryview(raw).cast("B"), like.dtype)
+        found.flags.writeable = False
+        return found
+
 else:
 
     @intrinsic
@@ -94,3 +105,21 @@ else:
             return context.get_dummy_value()
 
         return types.void(array, index), codegen
+
+    @intrinsic
+    def view_at(typingctx: Any, address: Any, size: Any, like: Any) -> Any:
+        """The array of ``size`` elements of ``like``'s dtype at an address, read-only; somebody must keep it alive."""
+        viewed = types.Array(like.dtype, 1, "C", readonly=True)
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            array = context.make_array(viewed)(context, builder)
+            element = context.get_data_type(viewed.dtype)
+            width = context.get_constant(types.intp, context.get_abi_sizeof(element))
+            at = builder.inttoptr(context.cast(builder, args[0], signature.args[0], types.intp), element.as_pointer())
+            count = context.cast(builder, args[1], signature.args[1], types.intp)
+            populate_array(  # type: ignore[no-untyped-call]
+                array, data=at, shape=[count], strides=[width], itemsize=width, meminfo=None
+            )
+            return array._getvalue()
+
+        return viewed(address, size, like), codegen

@@ -84,7 +84,7 @@ class Standalone:
             self._graphd = Graphd(
                 GraphdSettings(listen=_NOWHERE, http_listen=_NOWHERE, heartbeat_interval_s=beat_s, advertise=_GRAPHD),
                 to_metad,
-                lambda _: to_storaged,
+                lambda *_: to_storaged,
                 on_news=Record(folder).note,
             )
         except BaseException:

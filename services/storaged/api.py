@@ -151,6 +151,37 @@ class StoreApi(Operators):
         sections = _present(ids=drawn.ids, types=drawn.types, weights=drawn.weights, eids=drawn.eids, probabilities=drawn.probabilities)
         return Frame(pb.DrawNeighborsReply(), sections)
 
+    def expand(self, request: Frame, call: Call) -> Frame:
+        """A hop of a subgraph from the nodes that live here."""
+        head: Any = request.head
+        version = self._version(head.at).weighed(head.weight, draw.EDGE, [along.edge_type for along in head.along])
+        how, sections = _expansion(head), Sections()
+        for along in head.along:
+            near = draw.ends(version, along.edge_type, head.direction)[0]
+            ids, trees = request.array(f"ids.{near}", "int64"), request.optional(f"trees.{near}", "int32")
+            met = draw.expand(version, how, edge_type=along.edge_type, hop=head.hop, count=along.count, ids=ids, trees=trees)
+            columns = _present(sizes=met.sizes, ids=met.ids, eids=met.eids, weights=met.weights)
+            sections |= {f"{name}.{along.edge_type}": column for name, column in columns.items()}
+            call.remaining()
+        return Frame(pb.ExpandReply(), sections)
+
+    def grow(self, request: Frame, call: Call) -> Frame:
+        """A whole subgraph from seeds, where all parts are held here."""
+        head: Any = request.head
+        version = self._version(head.at).weighed(head.weight, draw.EDGE, [reach.edge_type for reach in head.reach])
+        sections = draw.grow(
+            version,
+            _expansion(head),
+            {reach.edge_type: tuple(reach.counts) for reach in head.reach},
+            request.array("ids", "int64"),
+            request.array("types", "int32"),
+            disjoint=head.disjoint,
+            every=head.every,
+            most_bytes=head.most_bytes,
+            checkpoint=call.remaining,
+        )
+        return Frame(pb.GrowReply(), sections)
+
     def walk(self, request: Frame, call: Call) -> Frame:
         """Walks, as far as they stay here."""
         head: Any = request.head
@@ -265,6 +296,17 @@ def _shares(head: Any) -> dict[str, Any]:
         "uniform": head.uniform,
         "want_probabilities": head.want_probabilities,
     }
+
+
+def _expansion(head: Any) -> draw.Expansion:
+    return draw.Expansion(
+        seed=head.seed,
+        direction=head.direction,
+        replace=head.replace,
+        uniform=head.uniform,
+        want_eids=head.want_edge_ids,
+        want_weights=head.want_weights,
+    )
 
 
 def _near(request: Frame) -> dict[str, Any]:

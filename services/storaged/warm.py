@@ -87,6 +87,10 @@ def warm() -> None:
             )
         draw.numbered_nodes(version, types=[0, 1], numbers=positions, seed=1, uniform=uniform, want_probabilities=True)
         draw.numbered_nodes(version, types=[0, 1], numbers=positions, kinds=np.array([0, 1, 1, 0], np.int32), seed=1, uniform=uniform)
+        how = draw.Expansion(seed=1, direction=_OUT, replace=False, uniform=uniform, want_eids=True, want_weights=True)
+        for disjoint in (False, True):
+            seeds = {"seeds": ids, "types": np.zeros(4, np.int32), "disjoint": disjoint, "every": False}
+            draw.grow(version, how, {0: (2, -1), 1: (1, 1)}, most_bytes=1 << 20, checkpoint=lambda: None, **seeds)  # type: ignore[arg-type]
     draw.rest_of_nodes(version, types=[0, 1], parts=[0], taken_ids=taken, taken_types=types)
     for direction in (_OUT, _IN):
         near = {"edge_types": [0, 1], "node_type": 0, "ids": ids, "direction": direction}

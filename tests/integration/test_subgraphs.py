@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import urllib.request
 from collections.abc import Iterator
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 from tests.kit import cases
+from tests.kit.cluster import LocalCluster
 
 import asterism
 from asterism import Graph
@@ -177,3 +180,29 @@ def test_in_a_space_of_global_ids_the_service_knows_the_types_of_seeds(client: a
     assert sub.num_sampled_nodes == {"a": (1, 1, 0), "b": (2, 0, 0)}
     assert sorted(edges_of(sub, "b:to:a")) == [(1, 4, 0), (3, 0, 1)]
     assert sorted(edges_of(sub, "a:to:b")) == [(0, 1, 0), (4, 1, 2)]
+
+
+@pytest.mark.parametrize(("storageds", "rounds"), [(1, 1), (3, 3)])
+def test_hops_are_rounds_of_calls_unless_one_storaged_has_all_parts_and_the_bytes_are_the_same(graph: Graph, storageds: int, rounds: int) -> None:
+    fanouts = {CITES: [3, 2, 2], BY: [2, 0, 1], WRITES: [1, 2, 2]}
+    asked: dict[str, Any] = {"ntype": "paper", "weights": True, "seed": 5}
+    with LocalCluster(storageds, 1) as cluster:
+        far = cases.load(cluster.client(), "cases")
+        far.sample_subgraph([3], fanouts, **asked)  # by now the version is open everywhere
+
+        def counted() -> dict[str, float]:
+            with urllib.request.urlopen(f"http://{cluster['graphd-0'].http_address}/metrics", timeout=10) as reply:
+                lines = reply.read().decode().splitlines()
+            own = [line for line in lines if line.startswith(("asterism_rounds_total", "asterism_bytes_total"))]
+            return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in own}
+
+        for disjoint in (False, True):
+            before = counted()
+            mine = far.sample_subgraph([3, 40, 3, 7, 88, -1], fanouts, disjoint=disjoint, **asked)
+            after = counted()
+            more = {name: after[name] - before.get(name, 0.0) for name in after if after[name] != before.get(name)}
+            assert sum(value for name, value in more.items() if "rounds" in name) == rounds
+            carried = [value for name, value in more.items() if "bytes" in name and "FindStream" not in name]
+            assert len(carried) == 2
+            assert min(carried) > 100
+            assert cases.digest(mine) == cases.digest(graph.sample_subgraph([3, 40, 3, 7, 88, -1], fanouts, disjoint=disjoint, **asked))

@@ -291,6 +291,82 @@ class JoinReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class Along(_message.Message):
+    __slots__ = ("edge_type", "count")
+    EDGE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    edge_type: int
+    count: int
+    def __init__(self, edge_type: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
+
+class ExpandRequest(_message.Message):
+    __slots__ = ("at", "hop", "along", "replace", "uniform", "direction", "seed", "want_weights", "want_edge_ids", "weight")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    HOP_FIELD_NUMBER: _ClassVar[int]
+    ALONG_FIELD_NUMBER: _ClassVar[int]
+    REPLACE_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    hop: int
+    along: _containers.RepeatedCompositeFieldContainer[Along]
+    replace: bool
+    uniform: bool
+    direction: _common_pb2.Direction
+    seed: int
+    want_weights: bool
+    want_edge_ids: bool
+    weight: str
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., hop: _Optional[int] = ..., along: _Optional[_Iterable[_Union[Along, _Mapping]]] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
+
+class ExpandReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Growth(_message.Message):
+    __slots__ = ("edge_type", "counts")
+    EDGE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    edge_type: int
+    counts: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, edge_type: _Optional[int] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class GrowRequest(_message.Message):
+    __slots__ = ("at", "reach", "disjoint", "every", "most_bytes", "replace", "uniform", "direction", "seed", "want_weights", "want_edge_ids", "weight")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    REACH_FIELD_NUMBER: _ClassVar[int]
+    DISJOINT_FIELD_NUMBER: _ClassVar[int]
+    EVERY_FIELD_NUMBER: _ClassVar[int]
+    MOST_BYTES_FIELD_NUMBER: _ClassVar[int]
+    REPLACE_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    reach: _containers.RepeatedCompositeFieldContainer[Growth]
+    disjoint: bool
+    every: bool
+    most_bytes: int
+    replace: bool
+    uniform: bool
+    direction: _common_pb2.Direction
+    seed: int
+    want_weights: bool
+    want_edge_ids: bool
+    weight: str
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., reach: _Optional[_Iterable[_Union[Growth, _Mapping]]] = ..., disjoint: bool = ..., every: bool = ..., most_bytes: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
+
+class GrowReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class ReadNeighborsRequest(_message.Message):
     __slots__ = ("at", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "weight", "top")
     AT_FIELD_NUMBER: _ClassVar[int]

@@ -7,8 +7,9 @@ a clock, protobuf, a database. `storaged.api` calls in.
 
 from storaged.draw.between import Between, edges_between
 from storaged.draw.edge import EdgeDraws, EdgeRace, edges, race_edges, rest_of_edges
+from storaged.draw.expand import Expansion, expand, grow
 from storaged.draw.features import edge_features, node_features
-from storaged.draw.lookup import node_types
+from storaged.draw.lookup import ends, node_types
 from storaged.draw.neighbor import NeighborDraws, neighbors
 from storaged.draw.node import NodeDraws, NodeRace, nodes, race_nodes, rest_of_nodes
 from storaged.draw.numbered import numbered_nodes
@@ -25,6 +26,7 @@ __all__ = [
     "Between",
     "EdgeDraws",
     "EdgeRace",
+    "Expansion",
     "NeighborDraws",
     "NodeDraws",
     "NodeRace",
@@ -40,6 +42,9 @@ __all__ = [
     "edge_features",
     "edges",
     "edges_between",
+    "ends",
+    "expand",
+    "grow",
     "neighbors",
     "node_features",
     "node_types",

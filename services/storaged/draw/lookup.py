@@ -142,6 +142,13 @@ def checked_edge_types(version: Version, edge_types: Sequence[int], node_type: i
     return near
 
 
+def ends(version: Version, edge_type: int, direction: int) -> tuple[int, int]:
+    """The node types at the near and the far end of an edge type; errors as of `checked_edge_types`."""
+    near = checked_edge_types(version, [edge_type], -1, direction)[0]
+    edge = version.schema.edge_types[edge_type]
+    return near, version.schema.node_type_id(edge.dst_type if direction == OUT else edge.src_type)
+
+
 def adjacency(image: PartImage, edge_type: int, direction: int) -> Adjacency:
     """The adjacency of an edge type at this part, by the end that is near."""
     edge = image.edges[edge_type]

@@ -19,7 +19,8 @@ from storaged.kernel import neighbors as kernel
 from storaged.kernel.rows import measure_rows, position_keys
 from storaged.store import image
 
-_NEIGHBORS = 3  # beside the elements 1 and 2 under rng.RACE
+NEIGHBORS = 3
+"""Beside the elements 1 and 2 under rng.RACE."""
 _F32, _F64 = settled(image.EMPTY_F32), settled(image.EMPTY_F64)
 _U32, _U64 = settled(image.EMPTY_U32), settled(image.EMPTY_U64)
 
@@ -57,7 +58,7 @@ class _Law:
 
     def race_keys(self, positions: NDArray[np.int64], edge_type: int) -> NDArray[np.uint64]:
         """The keys of positions for races among edges of a type, read-only."""
-        return _keys(rng.key_of(self.seed, rng.RACE, _NEIGHBORS, self.direction, self.hop, edge_type), positions)
+        return _keys(rng.key_of(self.seed, rng.RACE, NEIGHBORS, self.direction, self.hop, edge_type), positions)
 
 
 def _keys(key: np.uint64, positions: NDArray[np.int64]) -> NDArray[np.uint64]:

@@ -94,6 +94,76 @@ def _reject(
     return found
 
 
+@inlined
+def choose_distinct(
+    key: np.uint64,
+    race_key: np.uint64,
+    start: Whole,
+    degree: Whole,
+    count: Whole,
+    weights: NDArray[np.float32],
+    hot: NDArray[np.uint64],
+    cold: NDArray[np.uint32],
+    marks: NDArray[np.int64],
+    values: NDArray[np.int64],
+    used: NDArray[np.int64],
+    heap_keys: NDArray[np.float64],
+    heap_tags: NDArray[np.int32],
+    mine: NDArray[np.int64],
+) -> Whole:
+    """Different neighbors of one row that weighs something, or of at most ``count`` edges; gives how many there are.
+
+    Parameters
+    ----------
+    key, race_key : uint64
+        Of the node's position.
+    start, degree : int64
+        The row.
+    count : int64
+    weights, hot, cold : float32[slots], uint64[slots], uint32[slots]
+        As of `draw_distinct`.
+    marks, values : int64[2^k]
+        Scratch, at least 4 * count and 16; ``marks`` is -1 everywhere, before and after.
+    used, heap_keys, heap_tags : int64[count], float64[count], int32[count]
+        Scratch; ``heap_tags`` is 0.
+    mine : int64[count], out
+        The slots.
+    """
+    shift = np.uint64(64)
+    left = marks.shape[0]
+    while left > 1:
+        left //= 2
+        shift -= np.uint64(1)
+    found = np.int64(0)
+    if degree <= count:
+        for j in range(degree):
+            if weights.shape[0] == 0 or weights[start + j] > np.float32(0.0):
+                mine[found] = start + j
+                found += 1
+        return found
+    if weights.shape[0] == 0 or hot.shape[0] == 0:
+        _shuffle(key, start, degree, marks, values, used, shift, mine)
+        return np.int64(count)
+    drawn = np.int64(_reject(key, start, degree, hot, cold, marks, used, shift, mine))
+    found = drawn
+    if drawn < count:
+        rest = mine[drawn:]
+        rest_keys, rest_tags = heap_keys[: count - drawn], heap_tags[: count - drawn]
+        size = np.int64(0)
+        for j in range(degree):
+            weight = np.float64(weights[start + j])
+            if weight > 0.0 and marks[_spot(marks, np.int64(j), shift)] < 0:
+                at = arrival(word(race_key, np.uint64(j)), weight)
+                if size == rest.shape[0] and at > rest_keys[0]:
+                    continue
+                size = np.int64(offer(rest_keys, rest_tags, rest, rest, size, at, np.int32(0), start + j, start + j))
+        finish(rest_keys, rest_tags, rest, rest, size)
+        found = drawn + size
+    for k in range(drawn):
+        marks[used[k]] = -1
+    return found
+
+
 @kernel
 def draw_distinct(
     keys: NDArray[np.uint64],
@@ -138,7 +208,6 @@ def draw_distinct(
     bits = np.uint64(4)
     while np.int64(1) << np.int64(bits) < 4 * count:
         bits += np.uint64(1)
-    shift = np.uint64(64) - bits
     marks = np.full(np.int64(1) << np.int64(bits), np.int64(-1), np.int64)
     values = np.empty(marks.shape[0], np.int64)
     used = np.empty(count, np.int64)
@@ -162,32 +231,11 @@ def draw_distinct(
             start = indptr[rows[i]]
             degree = indptr[rows[i] + 1] - start
         found = np.int64(0)
-        if degree <= count:
-            for j in range(degree):
-                if weights.shape[0] == 0 or weights[start + j] > np.float32(0.0):
-                    mine[found] = start + j
-                    found += 1
-        elif weights.shape[0] == 0 or hot.shape[0] == 0:
-            _shuffle(keys[i], start, degree, marks, values, used, shift, mine)
-            found = count
-        elif sums[rows[i]] > 0.0:
-            drawn = np.int64(_reject(keys[i], start, degree, hot, cold, marks, used, shift, mine))
-            found = drawn
-            if drawn < count:
-                rest = mine[drawn:]
-                rest_keys, rest_tags = heap_keys[: count - drawn], heap_tags[: count - drawn]
-                size = np.int64(0)
-                for j in range(degree):
-                    weight = np.float64(weights[start + j])
-                    if weight > 0.0 and marks[_spot(marks, np.int64(j), shift)] < 0:
-                        at = arrival(word(race_keys[i], np.uint64(j)), weight)
-                        if size == rest.shape[0] and at > rest_keys[0]:
-                            continue
-                        size = np.int64(offer(rest_keys, rest_tags, rest, rest, size, at, np.int32(0), start + j, start + j))
-                finish(rest_keys, rest_tags, rest, rest, size)
-                found = drawn + size
-            for k in range(drawn):
-                marks[used[k]] = -1
+        # Where weights are all alike and positive there is no table, and what a row weighs is not asked.
+        if degree <= count or weights.shape[0] == 0 or hot.shape[0] == 0 or sums[rows[i]] > 0.0:
+            found = np.int64(
+                choose_distinct(keys[i], race_keys[i], start, degree, count, weights, hot, cold, marks, values, used, heap_keys, heap_tags, mine)
+            )
         for k in range(found, count):
             mine[k] = -1
 

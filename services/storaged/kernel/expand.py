@@ -1,0 +1,289 @@
+"""Expansions: the neighbors of nodes of any of a host's parts, drawn and fetched in one pass, as many as each node has.
+
+What `neighbors` and `distinct` do part after part into a padded answer, with the same words and so the same draws. One
+call of a kernel costs some microseconds whatever it does, so the parts' arrays come as addresses in one table.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkit.index import slot_of
+from graphkit.jit import Whole, inlined, kernel, prefetch, view_at
+from graphkit.rng import below, derive, mix64, word
+from storaged.kernel.distinct import choose_distinct
+
+ROWS, LIVE, INDEX_IDS, INDEX_ROWS, INDEX_BITS, INDPTR, SLOTS, NBR, EID, WEIGHTS, SUMS, HOT, COLD = range(13)
+"""Columns of a table, which has a line per part: counts, and addresses of arrays, 0 where there is none."""
+COLUMNS = 13
+ABSENT = -1
+"""As a count of rows: the part is not held here."""
+
+_FAR, _NEAR, _LATE = 24, 8, 4
+_RING = 32
+_SHORT = 1024
+"""Draws of one node up to which several nodes are under way; more keep the memory busy by themselves."""
+_S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
+_I64, _U64, _U32, _U8 = np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint32), np.zeros(0, np.uint8)
+_F32, _F64 = np.zeros(0, np.float32), np.zeros(0, np.float64)
+
+
+@inlined
+def _find(node: np.int64, parts: np.int64, shift: np.int64, mod: bool, table: NDArray[np.int64]) -> tuple[Whole, Whole]:
+    """The part of a node and its row there, -1 where it has none; part -1 where that is not held."""
+    if node < 0:
+        return np.int64(0), np.int64(-1)
+    if not mod:
+        part = np.int64(mix64(np.uint64(node)) % np.uint64(parts))
+    elif shift >= 0:
+        part = node & (parts - np.int64(1))
+    else:
+        part = node % parts
+    rows = table[part, ROWS]
+    if rows < 0:
+        return np.int64(-1), np.int64(-1)
+    if table[part, INDEX_IDS] != 0:
+        bits = table[part, INDEX_BITS]
+        at = np.int64(slot_of(node, view_at(table[part, INDEX_IDS], np.int64(1) << bits, _I64), np.uint64(np.int64(64) - bits)))
+        return part, np.int64(view_at(table[part, INDEX_ROWS], np.int64(1) << bits, _U32)[at]) if at >= 0 else np.int64(-1)
+    row = node >> shift if shift >= 0 else node // parts
+    if row >= rows or (table[part, LIVE] != 0 and view_at(table[part, LIVE], rows, _U8)[row] == 0):
+        return part, np.int64(-1)
+    return part, row
+
+
+@inlined
+def shift_of_parts(parts: np.int64) -> np.int64:
+    """log2 of the number of parts, -1 where that is no whole number."""
+    if parts & (parts - np.int64(1)) != 0:
+        return np.int64(-1)
+    shift = np.int64(0)
+    while np.int64(1) << shift < parts:
+        shift += np.int64(1)
+    return shift
+
+
+@inlined
+def _draw_one(key: np.uint64, k: Whole, start: np.int64, degree: np.int64, hot: NDArray[np.uint64], cold: NDArray[np.uint32]) -> Whole:
+    """Draw k of a row with replacement; -1 where its weights are all zero."""
+    n = np.uint64(degree)
+    w = word(key, np.uint64(k))
+    slot = start + np.int64(below(w, n))
+    if hot.shape[0] == 0:
+        return slot
+    coin = w * n
+    entry = hot[slot]
+    high, threshold = np.int64(coin >> _S32), np.int64(entry >> _S32)
+    led = start + np.int64(entry & _LOW)
+    kept = (high - threshold) >> _SIGN  # all ones where high < threshold
+    taken = led ^ ((slot ^ led) & kept)
+    if high == threshold and (coin & _LOW) < np.uint64(cold[slot]):
+        taken = slot
+    if threshold == 0 and led == slot and cold[slot] == 0:
+        return np.int64(-1)
+    return taken
+
+
+@inlined
+def _ask_for(table: NDArray[np.int64], part: Whole, own: NDArray[np.int64], want_eids: bool) -> None:
+    """Have what is known of slots brought from memory."""
+    nbr = view_at(table[part, NBR], table[part, SLOTS], _I64)
+    for k in range(own.shape[0]):
+        prefetch(nbr, own[k])
+    if want_eids:
+        far = view_at(table[part, EID], table[part, SLOTS], _I64)
+        for k in range(own.shape[0]):
+            prefetch(far, own[k])
+
+
+@inlined
+def _put(
+    table: NDArray[np.int64],
+    part: Whole,
+    own: NDArray[np.int64],
+    at: Whole,
+    out: NDArray[np.int64],
+    eids: NDArray[np.int64],
+    weights: NDArray[np.float32],
+) -> None:
+    """Put what is wanted of slots in place, from ``at`` on."""
+    slots = table[part, SLOTS]
+    nbr = view_at(table[part, NBR], slots, _I64)
+    for k in range(own.shape[0]):
+        out[at + k] = nbr[own[k]]
+    if eids.shape[0] > 0:
+        far = view_at(table[part, EID], slots, _I64)
+        for k in range(own.shape[0]):
+            eids[at + k] = far[own[k]]
+    if weights.shape[0] > 0:
+        heavy = view_at(table[part, WEIGHTS], np.int64(0) if table[part, WEIGHTS] == 0 else slots, _F32)
+        for k in range(own.shape[0]):
+            weights[at + k] = heavy[own[k]] if heavy.shape[0] > 0 else np.float32(1.0)
+
+
+@kernel
+def draw_expansion(
+    ids: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    key: np.uint64,
+    race_key: np.uint64,
+    parts: np.int64,
+    mod: bool,
+    table: NDArray[np.int64],
+    count: np.int64,
+    replace: bool,
+    uniform: bool,
+    sizes: NDArray[np.int32],
+    out: NDArray[np.int64],
+    eids: NDArray[np.int64],
+    weights: NDArray[np.float32],
+) -> int:
+    """Draw neighbors of one edge type, and put them one node's after another's.
+
+    Parameters
+    ----------
+    ids, positions : int64[m]
+        Nodes, -1 for none, and what each one's draws are keyed by.
+    key, race_key : uint64
+        ``key_of(seed, rng.NEIGHBOR, direction, hop)``, and that of races among this type's edges.
+    parts : int64
+    mod : bool
+        How a node finds its part: by remainder, or by hash.
+    table : int64[parts, COLUMNS]
+    count : int64
+        Of each node.
+    replace, uniform : bool
+    sizes : int32[m], out
+        How many each node got.
+    out, eids, weights : int64[m * count], int64[m * count] or [0], float32[m * count] or [0], out
+        Neighbor ids, and what is wanted of their edges.
+
+    Returns
+    -------
+    int
+        How many there are in all; -1 - i where the part of ``ids[i]`` is not held here.
+    """
+    m = ids.shape[0]
+    shift = shift_of_parts(parts)
+    bits = np.int64(4)
+    while np.int64(1) << bits < 4 * count:
+        bits += np.int64(1)
+    marks = np.full(np.int64(1) << bits, np.int64(-1), np.int64)
+    values, used = np.empty(marks.shape[0], np.int64), np.empty(count, np.int64)
+    heap_keys, heap_tags = np.empty(count, np.float64), np.zeros(count, np.int32)
+    part_of, row_of = np.zeros(_RING, np.int64), np.zeros(_RING, np.int64)
+    start_of, degree_of = np.zeros(_RING, np.int64), np.zeros(_RING, np.int64)
+    key_of = np.zeros(_RING, np.uint64)
+    late_by = np.int64(_LATE if count <= _SHORT else 0)
+    lines = np.int64(_RING if count <= _SHORT else 1)
+    drawn = np.empty((lines, count), np.int64)
+    want_eids = eids.shape[0] > 0
+    total = np.int64(0)
+    for step in range(m + _FAR + late_by):
+        if step < m:
+            at = step % _RING
+            part, row = _find(ids[step], parts, shift, mod, table)
+            if part < 0:
+                return -1 - step
+            part_of[at], row_of[at] = part, row
+            if row >= 0:
+                prefetch(view_at(table[part, INDPTR], table[part, ROWS] + 1, _I64), row)
+        near = step - (_FAR - _NEAR)
+        if 0 <= near < m:
+            at = near % _RING
+            part, row = part_of[at], row_of[at]
+            key_of[at] = derive(key, np.uint64(positions[near]))
+            start_of[at], degree_of[at] = np.int64(0), np.int64(0)
+            if row >= 0:
+                indptr = view_at(table[part, INDPTR], table[part, ROWS] + 1, _I64)
+                start, degree = indptr[row], indptr[row + 1] - indptr[row]
+                start_of[at], degree_of[at] = start, degree
+                if not uniform and table[part, HOT] != 0 and degree > 0 and (replace or degree > count):
+                    hot = view_at(table[part, HOT], table[part, SLOTS], _U64)
+                    for k in range(count):
+                        prefetch(hot, start + np.int64(below(word(key_of[at], np.uint64(k)), np.uint64(degree))))
+                    if not replace:
+                        prefetch(view_at(table[part, SUMS], table[part, ROWS], _F64), row)
+        i = step - _FAR
+        if 0 <= i < m:
+            at = i % _RING
+            part, start, degree = part_of[at], start_of[at], degree_of[at]
+            slots = table[part, SLOTS]
+            own = drawn[i % lines]
+            found = np.int64(0)
+            if degree > 0:
+                hot = view_at(table[part, HOT], np.int64(0) if uniform or table[part, HOT] == 0 else slots, _U64)
+                cold = view_at(table[part, COLD], np.int64(0) if uniform or table[part, HOT] == 0 else slots, _U32)
+                if replace:
+                    for k in range(count):
+                        own[k] = _draw_one(key_of[at], k, start, degree, hot, cold)
+                    found = count if count > 0 and own[0] >= 0 else np.int64(0)
+                else:
+                    heavy = view_at(table[part, WEIGHTS], np.int64(0) if uniform or table[part, WEIGHTS] == 0 else slots, _F32)
+                    # Where weights are all alike and positive there is no table, and what a row weighs is not asked.
+                    if degree <= count or hot.shape[0] == 0 or view_at(table[part, SUMS], table[part, ROWS], _F64)[row_of[at]] > 0.0:
+                        race = derive(race_key, np.uint64(positions[i]))
+                        found = np.int64(
+                            choose_distinct(key_of[at], race, start, degree, count, heavy, hot, cold, marks, values, used, heap_keys, heap_tags, own)
+                        )
+            sizes[i] = found
+            _ask_for(table, part, own[:found], want_eids)
+        late = step - _FAR - int(late_by)
+        if 0 <= late < m:
+            at = late % _RING
+            ready = np.int64(sizes[late])
+            _put(table, part_of[at], drawn[late % lines, :ready], total, out, eids, weights)
+            total += ready
+    return total  # type: ignore[return-value]  # an int64 here and an int to the caller
+
+
+@kernel
+def count_expansion(ids: NDArray[np.int64], parts: np.int64, mod: bool, table: NDArray[np.int64], sizes: NDArray[np.int32]) -> int:
+    """How many neighbors each node has; arrays and answer as of `draw_expansion`."""
+    shift = shift_of_parts(parts)
+    total = np.int64(0)
+    for i in range(ids.shape[0]):
+        part, row = _find(ids[i], parts, shift, mod, table)
+        if part < 0:
+            return -1 - i
+        sizes[i] = 0
+        if row >= 0:
+            indptr = view_at(table[part, INDPTR], table[part, ROWS] + 1, _I64)
+            sizes[i] = indptr[row + 1] - indptr[row]
+        total += np.int64(sizes[i])
+    return total  # type: ignore[return-value]
+
+
+@kernel
+def copy_expansion(
+    ids: NDArray[np.int64],
+    parts: np.int64,
+    mod: bool,
+    table: NDArray[np.int64],
+    out: NDArray[np.int64],
+    eids: NDArray[np.int64],
+    weights: NDArray[np.float32],
+) -> None:
+    """All neighbors of each node in the order in which they are stored; arrays as of `draw_expansion`."""
+    shift = shift_of_parts(parts)
+    at = np.int64(0)
+    for i in range(ids.shape[0]):
+        part, row = _find(ids[i], parts, shift, mod, table)
+        if row < 0:
+            continue
+        slots = table[part, SLOTS]
+        indptr = view_at(table[part, INDPTR], table[part, ROWS] + 1, _I64)
+        start, stop = indptr[row], indptr[row + 1]
+        nbr = view_at(table[part, NBR], slots, _I64)
+        for slot in range(start, stop):
+            out[at + slot - start] = nbr[slot]
+        if eids.shape[0] > 0:
+            far = view_at(table[part, EID], slots, _I64)
+            for slot in range(start, stop):
+                eids[at + slot - start] = far[slot]
+        if weights.shape[0] > 0:
+            heavy = view_at(table[part, WEIGHTS], np.int64(0) if table[part, WEIGHTS] == 0 else slots, _F32)
+            for slot in range(start, stop):
+                weights[at + slot - start] = heavy[slot] if heavy.shape[0] > 0 else np.float32(1.0)
+        at += stop - start

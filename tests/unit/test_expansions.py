@@ -1,0 +1,140 @@
+"""Expansions against neighbors: the same draws, each node's as many as there are instead of padded."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.kit.images import Edges, Nodes, hosted, version_of
+
+from asterism_proto.errors import InvalidRequest, Unavailable
+from asterism_proto.schema import EdgeType, NodeType, Schema
+from graphkit.growth import key_of_hop
+from graphkit.numbering import paths
+from storaged import draw
+
+FORMS = ["mod", "mix64", "sparse", "holes"]
+PARTS = 3
+
+
+def graph(form: str, parts: int = PARTS) -> draw.Version:
+    """Nodes of few and many neighbors, weights of all sizes, zero ones and rows of nothing else; an edge type without weights."""
+    rng = np.random.default_rng([len(form), parts])
+    edge_types = tuple(EdgeType(src_type="n", relation=name, dst_type="n", weighted=name != "plain") for name in ("heavy", "plain", "even"))
+    schema = Schema(
+        node_types=(NodeType(name="n"),), edge_types=edge_types, parts=parts, placement="mix64" if form == "mix64" else "mod", direction="both"
+    )
+    ids = np.unique(rng.integers(0, 2**40, 300)) if form == "sparse" else np.arange(300)
+    if form == "holes":
+        ids = np.delete(ids, np.arange(7, 300, 13))
+    weights = np.exp(rng.normal(size=3000) * 3) * (rng.random(3000) > 0.3)
+    src = rng.choice(ids[:250], 3000, p=np.arange(1, 251) / np.arange(1, 251).sum())
+    weights[np.isin(src, ids[:9])] = 0
+    edges = {
+        "n:heavy:n": Edges(
+            src=src, dst=rng.choice(ids, 3000), weights=weights.astype(np.float32), eids=rng.permutation(9000)[:3000].astype(np.int64)
+        ),
+        "n:plain:n": Edges(src=rng.choice(ids, 2000), dst=rng.choice(ids, 2000)),
+        "n:even:n": Edges(src=rng.choice(ids, 500), dst=rng.choice(ids, 500), weights=np.full(500, 2.5, np.float32)),
+    }
+    return version_of(schema, {"n": Nodes(ids=ids, dense=True if form == "holes" else None)}, edges)
+
+
+def asked_of(version: draw.Version) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Known nodes more than once, none, and unknown ones."""
+    ids = np.concatenate([image.nodes[0].ids for image in version.parts.values()])
+    known = ids if ids.size else np.arange(300)
+    return np.random.default_rng(0).permutation(np.r_[known, known[:40], -1, -1, 300, 10**12, 8, 2**62]).astype(np.int64)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("edge_type", [0, 1, 2])
+@pytest.mark.parametrize("apart", [False, True])
+def test_an_expansion_is_the_draws_of_neighbors_without_the_padding(form: str, edge_type: int, apart: bool) -> None:
+    version = graph(form)
+    ids = asked_of(version)
+    trees = np.random.default_rng(1).integers(0, 9, ids.size).astype(np.int32) if apart else None
+    for replace, uniform, count, direction in itertools.product((True, False), (True, False), (0, 1, 4, 30, 1025), (1, 2)):
+        how = draw.Expansion(seed=5, direction=direction, replace=replace, uniform=uniform, want_eids=True, want_weights=True)
+        found = draw.expand(version, how, edge_type=edge_type, hop=2, count=count, ids=ids, trees=trees)
+        padded = draw.neighbors(
+            version,
+            edge_types=[edge_type],
+            node_type=0,
+            ids=ids,
+            positions=ids if trees is None else paths(trees, ids),
+            count=count,
+            replace=replace,
+            uniform=uniform,
+            direction=direction,
+            seed=5,
+            hop=key_of_hop(2, edge_type),
+            want_weights=True,
+            want_edge_ids=True,
+        )
+        there = padded.ids >= 0
+        assert found.eids is not None
+        assert found.weights is not None
+        assert padded.eids is not None
+        assert padded.weights is not None
+        assert np.array_equal(found.sizes, there.sum(axis=1))
+        assert np.array_equal(found.ids, padded.ids[there])
+        assert np.array_equal(found.eids, padded.eids[there])
+        assert np.array_equal(found.weights, padded.weights[there])
+        fewer = draw.Expansion(seed=5, direction=direction, replace=replace, uniform=uniform, want_eids=False, want_weights=False)
+        only = draw.expand(version, fewer, edge_type=edge_type, hop=2, count=count, ids=ids, trees=trees)
+        assert (only.eids, only.weights) == (None, None)
+        assert np.array_equal(only.ids, found.ids)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("direction", [1, 2])
+def test_all_neighbors_are_those_that_are_read(form: str, direction: int) -> None:
+    version = graph(form)
+    ids = asked_of(version)
+    how = draw.Expansion(seed=5, direction=direction, replace=False, uniform=False, want_eids=True, want_weights=True)
+    for edge_type in (0, 1, 2):
+        found = draw.expand(version, how, edge_type=edge_type, hop=1, count=-1, ids=ids, trees=None)
+        read = draw.read_neighbors(
+            version, edge_types=[edge_type], node_type=0, ids=ids, types=None, direction=direction, want_weights=True, want_edge_ids=True
+        )
+        assert read.eids is not None
+        assert read.weights is not None
+        assert np.array_equal(found.sizes, np.diff(read.indptr))
+        assert np.array_equal(found.ids, read.ids)
+        assert np.array_equal(found.eids, read.eids)
+        assert np.array_equal(found.weights, read.weights)
+
+
+def test_each_host_gives_what_all_would() -> None:
+    version = graph("mod")
+    ids = np.arange(300)
+    how = draw.Expansion(seed=5, direction=1, replace=False, uniform=False, want_eids=False, want_weights=False)
+    whole = draw.expand(version, how, edge_type=0, hop=1, count=3, ids=ids, trees=None)
+    rows = np.split(whole.ids, np.cumsum(whole.sizes)[:-1])
+    for held in ([0, 2], [1]):
+        own = ids[np.isin(ids % PARTS, held)]
+        found = draw.expand(hosted(version, held), how, edge_type=0, hop=1, count=3, ids=own, trees=None)
+        assert found.ids.tolist() == [node for i in own for node in rows[i].tolist()]
+        with pytest.raises(Unavailable, match=r"node \d+ of space .* parts \["):
+            draw.expand(hosted(version, held), how, edge_type=0, hop=1, count=3, ids=ids, trees=None)
+        with pytest.raises(Unavailable, match=r"node \d+ of space .* parts \["):
+            draw.expand(hosted(version, held), how, edge_type=0, hop=1, count=-1, ids=ids, trees=None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"count": -2}, "-2"),
+        ({"count": 2**26}, "at most"),
+        ({"edge_type": 7}, "7"),
+        ({"trees": np.zeros(3, np.int32)}, "trees"),
+    ],
+)
+def test_an_impossible_expansion_is_refused_with_its_value(changes: dict[str, Any], says: str) -> None:
+    how = draw.Expansion(seed=5, direction=1, replace=False, uniform=False, want_eids=False, want_weights=False)
+    asked: dict[str, Any] = {"edge_type": 0, "hop": 1, "count": 3, "ids": np.arange(5), "trees": None}
+    with pytest.raises(InvalidRequest, match=says):
+        draw.expand(graph("mod"), how, **(asked | changes))
