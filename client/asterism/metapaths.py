@@ -1,0 +1,158 @@
+"""Metapaths as PGLBox writes them: ``u2click2i-i2click2u;i2click2u-u2click2i``, read and held against a schema.
+
+Several are separated by ``;``, steps by ``-``. A step is ``a2b``, or ``a2relation2b`` where there are several relations between
+the two: the node type that it starts at is what stands before its first ``2``. The reverse of an edge type is a step of its own
+where the space has it (loads make it with `symmetry` or `reverse`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.schema import EdgeType, Schema
+
+__all__ = ["Metapath", "metapaths_of", "type_pairs_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metapath(Sequence[str]):
+    """The steps of a walk: what `Graph.random_walk` takes as its ``metapath``."""
+
+    text: str
+    """As it was written."""
+    steps: tuple[str, ...]
+    """The edge type of each step, as a triple."""
+    node_types: tuple[str, ...]
+    """Where each step starts, and last where the last one ends."""
+
+    @property
+    def start(self) -> str:
+        """The node type that walks start at."""
+        return self.node_types[0]
+
+    @property
+    def closed(self) -> bool:
+        """Whether it ends where it starts, so that a longer walk goes through it again."""
+        return self.node_types[0] == self.node_types[-1]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.steps)
+
+    @overload
+    def __getitem__(self, step: int) -> str: ...
+
+    @overload
+    def __getitem__(self, step: slice) -> Sequence[str]: ...
+
+    def __getitem__(self, step: int | slice) -> str | Sequence[str]:
+        return self.steps[step]
+
+
+def metapaths_of(schema: Schema, text: str) -> tuple[Metapath, ...]:
+    """Metapaths as a configuration has them.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the space that is walked.
+    text : str
+        One or several: ``u2click2i-i2click2u;i2click2u-u2click2i``. Blanks around words do not count. A name that has a ``-``
+        can not be written so; one that has a ``2`` can, except in front.
+
+    Returns
+    -------
+    tuple of Metapath
+
+    Raises
+    ------
+    InvalidRequest
+        Where a step is none, its types are not in the schema or more than one edge type is meant, or it does not start
+        where the step before ends; the message says which step, and where it stands.
+
+    Examples
+    --------
+    >>> from asterism_proto.schema import EdgeType, NodeType
+    >>> types = (NodeType(name="u"), NodeType(name="i"))
+    >>> edges = (EdgeType(src_type="u", relation="click", dst_type="i"), EdgeType(src_type="i", relation="click", dst_type="u"))
+    >>> [path.steps for path in metapaths_of(Schema(node_types=types, edge_types=edges), "u2click2i-i2u; i2u")]
+    [('u:click:i', 'i:click:u'), ('i:click:u',)]
+    """
+    found: list[Metapath] = []
+    at = 0
+    for path in text.split(";"):
+        if not path.strip():
+            raise InvalidRequest(f"metapath {len(found) + 1} of {text!r} is empty; write steps such as u2click2i, or leave out a ';'")
+        found.append(_metapath(schema, path, text, at, len(found) + 1))
+        at += len(path) + 1
+    return tuple(found)
+
+
+def _metapath(schema: Schema, path: str, text: str, at: int, number: int) -> Metapath:
+    steps: list[EdgeType] = []
+    for word in path.split("-"):
+        step = word.strip()
+        place = f"metapath {number} of {text!r}, step {len(steps) + 1} ({step!r}, letter {at + len(word) - len(word.lstrip()) + 1})"
+        edge = _step(schema, step, place)
+        if steps and steps[-1].dst_type != edge.src_type:
+            raise InvalidRequest(f"{place} starts at {edge.src_type!r}; the step before ends at {steps[-1].dst_type!r}")
+        steps.append(edge)
+        at += len(word) + 1
+    return Metapath(text=path.strip(), steps=tuple(edge.name for edge in steps), node_types=(*(edge.src_type for edge in steps), steps[-1].dst_type))
+
+
+def _step(schema: Schema, step: str, place: str) -> EdgeType:
+    """The one edge type that a step means."""
+    src, two, rest = step.partition("2")
+    if not (src and two and rest):
+        raise InvalidRequest(f"{place}: expected a2b or a2relation2b")
+    types = [node_type.name for node_type in schema.node_types]
+    if src not in types:
+        raise InvalidRequest(f"{place}: no node type {src!r}; there are {', '.join(types)}")
+    # A name may have a 2 itself, so every one may be where the relation ends.
+    ends = [(rest[:cut], rest[cut + 1 :]) for cut in range(1, len(rest)) if rest[cut] == "2"]
+    mine = [edge for edge in schema.edge_types if edge.src_type == src]
+    named = [edge for edge in mine if (edge.relation, edge.dst_type) in ends]
+    found = named or [edge for edge in mine if edge.dst_type == rest]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InvalidRequest(f"{place} may be {' or '.join(edge.name for edge in found)}; write it with its relation, such as {_written(found[0])}")
+    raise InvalidRequest(f"{place}: no such edge type; {_hint(schema, src, ends, rest)}")
+
+
+def _hint(schema: Schema, src: str, ends: Sequence[tuple[str, str]], rest: str) -> str:
+    turned = [edge for edge in schema.edge_types if edge.dst_type == src and ((edge.relation, edge.src_type) in ends or edge.src_type == rest)]
+    if turned:
+        return f"there is {turned[0].name} the other way: load it with its reverse (symmetry, or reverse) to walk it back"
+    mine = ", ".join(_written(edge) for edge in schema.edge_types if edge.src_type == src)
+    return f"from {src!r} there is {mine}" if mine else f"no edge type starts at {src!r}"
+
+
+def _written(edge: EdgeType) -> str:
+    return f"{edge.src_type}2{edge.relation}2{edge.dst_type}"
+
+
+def type_pairs_of(schema: Schema, text: str) -> tuple[tuple[str, str], ...]:
+    """Pairs of node types as ``excluded_train_pair`` has them: ``w2q;q2t``; none where there is nothing.
+
+    Raises
+    ------
+    InvalidRequest
+        Where a pair is none, or a type is not in the schema.
+    """
+    types = [node_type.name for node_type in schema.node_types]
+    found: list[tuple[str, str]] = []
+    for number, word in enumerate(text.split(";") if text.strip() else (), 1):
+        pair = word.strip()
+        halves = [(pair[:cut], pair[cut + 1 :]) for cut in range(1, len(pair)) if pair[cut] == "2"]
+        known = [(a, b) for a, b in halves if a in types and b in types]
+        if not known:
+            raise InvalidRequest(f"pair {number} ({pair!r}) of {text!r}: expected two node types as a2b; there are {', '.join(types)}")
+        found.append(known[0])
+    return tuple(found)
