@@ -142,6 +142,7 @@ def walk_sample(to: Answered) -> WalkSample:
         nodes=walked,
         types=types,
         edge_ids=reply.array("eids", "int64", 2) if asked.want_edge_ids else None,
+        starts=reply.array("starts", "int64") if asked.walks else None,
         seed=asked.seed,
         version=to.version,
         token=to.token,

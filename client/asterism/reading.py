@@ -166,3 +166,41 @@ class Reader(Walker):
         node_type, arrays = self._starts(ids, ntype, wanted, way)
         head = wire.DegreesRequest(space=self.space, version=self._version(version), edge_types=wanted, node_type=node_type, direction=way)
         return self._session.read("degrees", head, arrays).array("degrees", "int64", 2)
+
+    def count_nodes(self, ntype: str, *, version: int | None = None) -> int:
+        """How many nodes of a type there are."""
+        return self._nodes_at(ntype, np.zeros(0, np.int64), version)[1]
+
+    def nodes_at(self, ntype: str, places: ArrayLike, *, version: int | None = None) -> Ids:
+        """Nodes by their place in a scan of their type: what a shuffled pass over all nodes is made of.
+
+        Parameters
+        ----------
+        ntype : str
+            The node type.
+        places : int64[m]
+            0 to `count_nodes` - 1, in the order of `Graph.scan_nodes`.
+
+        Returns
+        -------
+        int64[m]
+
+        Raises
+        ------
+        InvalidRequest
+            Where there is no such place.
+
+        Examples
+        --------
+        >>> graph.nodes_at("paper", [0, 5])  # doctest: +SKIP
+        array([ 0, 40])
+        """
+        return self._nodes_at(ntype, arguments.ids("places", places), version)[0]
+
+    def _nodes_at(self, ntype: str, places: Ids, version: int | None) -> tuple[Ids, int, int]:
+        """Nodes by place, how many there are, and of which version."""
+        type_id, _ = self._session.node_type(self.space, ntype)
+        head = wire.NodesAtRequest(space=self.space, version=self._version(version), type_id=type_id)
+        reply = self._session.read("nodes_at", head, {"places": places})
+        counted: int = reply.head.count  # type: ignore[attr-defined]  # a NodesAtReply
+        return reply.array("ids", "int64"), counted, version_of(reply.head)

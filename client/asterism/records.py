@@ -38,6 +38,7 @@ __all__ = [
     "NodeBatch",
     "NodeRows",
     "NodeSample",
+    "PairBatch",
     "PartUnits",
     "PinInfo",
     "Probabilities",
@@ -194,9 +195,14 @@ class WalkSample(Shown):
     """int32 [m, length], the edge type of each step; -1 for a restart and where there is no node."""
     edge_ids: Ids | None
     """int64 [m, length], likewise; None where not asked for."""
+    starts: Ids | None = None
+    """int64 [m], ascending: the place of each walk's start among the nodes asked for; None where each has one walk."""
     seed: int
     version: int
     token: str = ""
+
+    def __len__(self) -> int:
+        return len(self.nodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -224,6 +230,26 @@ class Subgraph(Shown):
     seed: int
     version: int
     token: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class PairBatch(Shown):
+    """Skip-gram pairs of a batch of walks, shuffled."""
+
+    pairs: Ids
+    """int64 [k, 2]: a node, and one near it on its walk."""
+    types: Types
+    """int32 [k, 2], node type ids."""
+    negatives: Ids | None
+    """int64 [k, n]: nodes of the type of each pair's second one, drawn by weight; None where none were asked for."""
+    walks: WalkSample
+    """The walks that they are from."""
+    metapath: str
+    epoch: int
+    version: int
+
+    def __len__(self) -> int:
+        return len(self.pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

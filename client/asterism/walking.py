@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 
 from asterism import answers, arguments
+from asterism.metapaths import Metapath, metapaths_of
 from asterism.records import WalkSample
 from asterism.sampling import Names, NodeTypes, Sampler, direction_of
 from asterism_proto.errors import InvalidRequest
@@ -16,6 +17,21 @@ from asterism_proto.v1 import storaged_pb2 as store
 
 class Walker(Sampler):
     """The walking half of a graph."""
+
+    def metapaths(self, text: str) -> tuple[Metapath, ...]:
+        """Metapaths as PGLBox writes them, ``u2click2i-i2click2u;i2click2u-u2click2i``, in the types of this space.
+
+        Raises
+        ------
+        InvalidRequest
+            Where a step means nothing here; the message says which, and where it stands. See `asterism.metapaths`.
+
+        Examples
+        --------
+        >>> for path in graph.metapaths("u2buys2i-i2bought2u;u2follows2u"):  # doctest: +SKIP
+        ...     graph.random_walk(users, path, 24, walks=10, first_step="distinct")
+        """
+        return metapaths_of(self.schema, text)
 
     def random_walk(
         self,
@@ -30,6 +46,8 @@ class Walker(Sampler):
         q: float = 1.0,
         restart: float = 0.0,
         direction: str = "out",
+        walks: int | None = None,
+        first_step: str = "independent",
         edge_ids: bool = False,
         seed: int | None = None,
         version: int | None = None,
@@ -41,7 +59,8 @@ class Walker(Sampler):
         nodes : int64[m]
             Where to start; a node that is there twice walks twice, each walk by itself. -1 goes nowhere.
         metapath : list of (str or list of str), optional
-            The edge types of each step, begun again where the walk is longer; None: every edge type at every step.
+            The edge types of each step, begun again where the walk is longer; one of `metapaths`; None: every edge type at
+            every step.
         length : int, optional
             Steps; as many as ``metapath`` has where left out.
         ntype : str or int[m], optional
@@ -56,18 +75,26 @@ class Walker(Sampler):
             The probability that a step leads back to the start instead, in 0 .. 1; a walk at a dead end may return too.
         direction : {"out", "in"}
             Along the edges, or against them (where the schema keeps in-copies).
+        walks : int, optional
+            Walks from each node; None: one.
+        first_step : {"independent", "distinct"}
+            "distinct": the first step goes to ``walks`` different neighbors, without replacement (by the weight of all edges to
+            each), and a walk goes on from each that there is: a node with two neighbors has two walks, one without has none.
+            It is no restart, and goes along one edge type.
         edge_ids : bool
             Whether to give the edges' ids too.
 
         Returns
         -------
         WalkSample
-            ``nodes`` int64[m, length + 1], the start first; behind a dead end -1.
+            ``nodes`` int64[m, length + 1], the start first; behind a dead end -1. With ``walks``, ``starts`` says which node's
+            each walk is.
 
         Notes
         -----
         With p = q = 1 and without restart, step s is the draw that `sample_fanout` makes of one neighbor at hop s, so that both give the
-        same nodes for the same seed. p and q: Grover & Leskovec 2016, *node2vec*, KDD, section 3.2; drawn exactly, by acceptance.
+        same nodes for the same seed. Walk j of node i is drawn as number ``i * walks + j``, however many others there are. p and
+        q: Grover & Leskovec 2016, *node2vec*, KDD, section 3.2; drawn exactly, by acceptance.
 
         Examples
         --------
@@ -84,6 +111,11 @@ class Walker(Sampler):
         for name, value in (("p", p), ("q", q)):
             if not 1e-3 <= value <= 1e3:
                 raise InvalidRequest(f"{name} {value}: expected 0.001 to 1000")
+        if first_step not in ("independent", "distinct"):
+            raise InvalidRequest(f"first_step {first_step!r}: expected 'independent' or 'distinct'")
+        distinct = first_step == "distinct"
+        if distinct and (walks is None or len(steps[0]) != 1):
+            raise InvalidRequest("first_step 'distinct' needs to know how many walks from each node, and along which one edge type they start")
         taken = len(steps) if length is None else arguments.count("length", length)
         ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
@@ -103,5 +135,7 @@ class Walker(Sampler):
             p=p,
             q=q,
             want_edge_ids=edge_ids,
+            walks=0 if walks is None else arguments.count("walks", walks, least=1),
+            different_first=distinct,
         )
         return self._sampled("random_walk", answers.walk_sample, head, arrays)

@@ -291,6 +291,17 @@ class GraphApi(Operators):
         (sections, cursor), version = self._at_version(request, call, run)
         return Frame(wire.ScanEdgesReply(version=version, next_cursor=cursor), sections)
 
+    def nodes_at(self, request: Frame, call: Call) -> Frame:
+        """Nodes by their place in a scan."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> tuple[Sections, int]:
+            check_types("node", at.space.schema, [head.type_id])
+            return read.nodes_at(at, head.type_id, request.array("places", "int64"))
+
+        (sections, count), version = self._at_version(request, call, run)
+        return Frame(wire.NodesAtReply(version=version, count=count), sections)
+
     # -- versions -------------------------------------------------------------------------------------------------
 
     def _at_version(self, request: Frame, call: Call, run: Callable[[Sampling], T]) -> tuple[T, int]:

@@ -17,6 +17,7 @@ from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
 from graphd import split
 from graphd.sample import REPLY_BYTES, Ids, Sampling, Sections, Types
+from graphd.totals import NODE
 
 _DEFAULT_ROWS = 65536
 _NEIGHBOR_BYTES = 24
@@ -145,6 +146,26 @@ def scan_nodes(sampling: Sampling, type_id: int, part: int, cursor: int, limit: 
     )
     reply = _ask_part(sampling, "read_nodes", part, head)
     return dict(reply.arrays), _next_cursor(reply)
+
+
+def nodes_at(sampling: Sampling, type_id: int, places: Ids) -> tuple[Sections, int]:
+    """Nodes of a type by their place in a scan of all parts, and how many there are."""
+    ends = np.cumsum(sampling.version.totals.counts(NODE, type_id))
+    count = int(ends[-1])
+    if places.size and not 0 <= int(places.min()) <= int(places.max()) < count:
+        at = int(np.argmax((places < 0) | (places >= count)))
+        raise InvalidRequest(f"places[{at}] = {places[at]}: there are {count} nodes of type {sampling.space.schema.node_types[type_id].name!r}")
+    if len(places) * 8 > REPLY_BYTES:
+        raise InvalidRequest(f"{len(places)} nodes do not fit into one reply; ask for {REPLY_BYTES // 8} at a time")
+    if not places.size:
+        return {"ids": np.zeros(0, np.int64)}, count
+    part = np.searchsorted(ends, places, side="right").astype(np.int32)
+    own = places - np.concatenate([[0], ends])[part]
+    head = store.ReadNodesAtRequest(at=sampling.at(), type_id=type_id)
+    plan = split.by_host(sampling.space, part)
+    asked = [(host, Frame(head, {"parts": part[rows], "places": own[rows]})) for host, rows in plan]
+    replies = sampling.ask("read_nodes_at", asked)
+    return split.merged(len(places), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)]), count
 
 
 def scan_edges(sampling: Sampling, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]) -> tuple[Sections, int]:

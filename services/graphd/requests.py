@@ -76,8 +76,14 @@ def walking_of(schema: Schema, head: Any) -> walk.Walking:
     for name, value in (("p", head.p or 1.0), ("q", head.q or 1.0)):
         if not _LEAST_BIAS <= value <= _MOST_BIAS:
             raise InvalidRequest(f"{name} {value}: expected {_LEAST_BIAS} to {_MOST_BIAS:g}")
+    steps = tuple(edge_types_of(schema, step.edge_types) for step in head.steps)
+    if head.different_first and (not head.walks or not head.length or len(steps[0]) != 1):
+        raise InvalidRequest(
+            f"different_first with walks {head.walks}, length {head.length} and {len(steps[0])} edge types in the first step: "
+            "expected 1 or more walks of 1 or more steps, the first one along one edge type"
+        )
     return walk.Walking(
-        steps=tuple(edge_types_of(schema, step.edge_types) for step in head.steps),
+        steps=steps,
         length=head.length,
         uniform=head.uniform,
         direction=direction_of(schema, head.direction),
@@ -86,6 +92,8 @@ def walking_of(schema: Schema, head: Any) -> walk.Walking:
         p=head.p or 1.0,
         q=head.q or 1.0,
         want_edge_ids=head.want_edge_ids,
+        walks=head.walks,
+        different_first=head.different_first,
     )
 
 

@@ -202,6 +202,8 @@ class Neighbors:
     want_weights: bool
     want_edge_ids: bool
     want_probabilities: bool
+    different: bool = False
+    """Different neighbors, not different edges."""
 
 
 def neighbors(sampling: Sampling, how: Neighbors, nodes: Ids, node_type: int, types: Types | None, positions: Ids | None = None) -> Sections:
@@ -227,6 +229,7 @@ def neighbors(sampling: Sampling, how: Neighbors, nodes: Ids, node_type: int, ty
         want_edge_ids=how.want_edge_ids,
         want_probabilities=how.want_probabilities,
         weight=sampling.weights,
+        different=how.different,
     )
     plan = split.owners(sampling.space, nodes)
     if not plan:  # no node, so nobody owns one: somebody still knows the shapes

@@ -67,6 +67,11 @@ class Totals:
                 self._shares[wanted] = made
         return made
 
+    def counts(self, element: int, type_id: int) -> list[int]:
+        """The live rows of a type in each part."""
+        found = [self.by_share.get((element, type_id, part)) for part in range(self.parts)]
+        return [0 if total is None else total.count for total in found]
+
     def available(self, element: int, types: Sequence[int], *, uniform: bool) -> int:
         """How many different rows a draw from ``types`` can give."""
         return sum(

@@ -12,8 +12,8 @@ from asterism_proto.arrays import Frame
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
-from graphd import split
-from graphd.sample import REPLY_BYTES, Ids, Sampling, Sections, Types
+from graphd import sample, split
+from graphd.sample import REPLY_BYTES, Ids, Neighbors, Sampling, Sections, Types
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,10 @@ class Walking:
     p: float
     q: float
     want_edge_ids: bool
+    walks: int = 0
+    """From each node; 0: one, without a word on which node it is of."""
+    different_first: bool = False
+    """The first step goes to different neighbors, and there are as many walks as it finds."""
 
     @property
     def want_types(self) -> bool:
@@ -48,15 +52,25 @@ def walk(sampling: Sampling, how: Walking, nodes: Ids, node_type: int, types: Ty
     Notes
     -----
     Step s of walk i is the draw of one neighbor at hop s and position i, as a fanout of one neighbor a hop would draw it:
-    which host takes it, and after how many handovers, is not in the answer.
+    which host takes it, and after how many handovers, is not in the answer. Walk j of node i is number i * walks + j.
     """
     width = 8 + 4 * how.want_types + 8 * how.want_edge_ids
-    if len(nodes) * (how.length + 1) * width > REPLY_BYTES:
+    count = len(nodes) * max(how.walks, 1)
+    if count * (how.length + 1) * width > REPLY_BYTES:
         most = REPLY_BYTES // (width * (how.length + 1))
-        raise InvalidRequest(f"{len(nodes)} walks of {how.length} steps do not fit into one reply; ask for {most} at a time")
-    paths = _Paths(sampling, how, nodes, node_type, types)
-    going = np.flatnonzero(nodes >= 0) if how.length else np.zeros(0, np.int64)
-    if not going.size:
+        raise InvalidRequest(f"{count} walks of {how.length} steps do not fit into one reply; ask for {most} at a time")
+    first = _first_steps(sampling, how, nodes, node_type, types) if how.different_first else None
+    starts = None
+    numbers = np.arange(count, dtype=np.int64)
+    if how.walks:
+        numbers = numbers if first is None else np.flatnonzero(first["ids"].reshape(-1) >= 0)
+        starts = numbers // how.walks
+        nodes, types = nodes[starts], None if types is None else types[starts]
+    paths = _Paths(sampling, how, nodes, node_type, types, numbers)
+    if first is not None:
+        paths.begin({name: array.reshape(-1)[numbers] for name, array in first.items()})
+    going = np.flatnonzero((paths.current >= 0) & (paths.done < how.length))
+    if not going.size and (first is None or how.length > 1):
         # Nobody goes anywhere; whether the request makes sense is still to be said.
         sampling.ask("walk", [(0, paths.request(going))])
     while going.size:
@@ -66,7 +80,25 @@ def walk(sampling: Sampling, how: Walking, nodes: Ids, node_type: int, types: Ty
         if how.biased:
             paths.judge([one for one in hanging if one is not None and one.rows.size])
         going = going[(paths.current[going] >= 0) & (paths.done[going] < how.length)]
-    return paths.sections()
+    return paths.sections() if starts is None else {"starts": starts, **paths.sections()}
+
+
+def _first_steps(sampling: Sampling, how: Walking, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+    """Different neighbors of each node, [m, walks]: drawn at its own place in the request, not at those of its walks."""
+    drawing = Neighbors(
+        edge_types=how.steps[0],
+        count=how.walks,
+        replace=False,
+        uniform=how.uniform,
+        direction=how.direction,
+        seed=how.seed,
+        hop=0,
+        want_weights=False,
+        want_edge_ids=how.want_edge_ids,
+        want_probabilities=False,
+        different=True,
+    )
+    return sample.neighbors(sampling, drawing, nodes, node_type, types)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -88,8 +120,9 @@ class _Hanging:
 class _Paths:
     """The walks of a request under way."""
 
-    def __init__(self, sampling: Sampling, how: Walking, nodes: Ids, node_type: int, types: Types | None) -> None:
+    def __init__(self, sampling: Sampling, how: Walking, nodes: Ids, node_type: int, types: Types | None, numbers: Ids) -> None:
         self._sampling, self._how, self._starts, self._start_types = sampling, how, nodes, types
+        self._numbers = numbers
         schema = sampling.space.schema
         ends = [(schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)) for edge in schema.edge_types]
         near, far = (0, 1) if how.direction == pb.OUT else (1, 0)
@@ -121,9 +154,18 @@ class _Paths:
         self._types = np.full((len(nodes), how.length), -1, np.int32)
         self._eids = np.full((len(nodes), how.length), -1, np.int64) if how.want_edge_ids else None
 
+    def begin(self, first: Sections) -> None:
+        """Take the first step of every walk as it was drawn elsewhere."""
+        rows, via = np.arange(len(self.done)), np.full(len(self.done), self._how.steps[0][0], np.int32)
+        self._nodes[:, 1], self._types[:, 0] = first["ids"], via
+        if self._eids is not None:
+            self._eids[:, 0] = first["eids"]
+        self.done[:] = 1
+        self._arrive(rows, first["ids"], via)
+
     def request(self, rows: Ids) -> Frame:
         """What the host is asked that these walks are with."""
-        sections: Sections = {"ids": self.current[rows], "positions": rows, "taken": self.done[rows].astype(np.int32)}
+        sections: Sections = {"ids": self.current[rows], "positions": self._numbers[rows], "taken": self.done[rows].astype(np.int32)}
         if self._kinds is not None:
             sections["types"] = self._kinds[rows]
         if self._how.restart:

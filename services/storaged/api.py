@@ -147,6 +147,7 @@ class StoreApi(Operators):
             want_weights=head.want_weights,
             want_edge_ids=head.want_edge_ids,
             want_probabilities=head.want_probabilities,
+            different=head.different,
         )
         sections = _present(ids=drawn.ids, types=drawn.types, weights=drawn.weights, eids=drawn.eids, probabilities=drawn.probabilities)
         return Frame(pb.DrawNeighborsReply(), sections)
@@ -269,6 +270,12 @@ class StoreApi(Operators):
         version = self._version(head.at).weighed(head.weight, draw.NODE, [head.type_id])
         sections, cursor = draw.read_nodes(version, head.type_id, head.part, head.cursor, head.limit, list(head.names))
         return Frame(pb.ReadNodesReply(next_cursor=cursor), sections)
+
+    def read_nodes_at(self, request: Frame, call: Call) -> Frame:
+        """Nodes of parts that are held here, by place."""
+        head: Any = request.head
+        ids = draw.nodes_at(self._version(head.at), head.type_id, request.array("parts", "int32"), request.array("places", "int64"))
+        return Frame(pb.ReadNodesAtReply(), {"ids": ids})
 
     def read_edges(self, request: Frame, call: Call) -> Frame:
         """A run of one part's edges."""

@@ -29,6 +29,7 @@ CALLS: dict[str, tuple[Sampling, tuple[np.ndarray, ...]]] = {
     "neighbors of mixed types": (lambda g: g.sample_neighbors(MIXED, "buys", 3, ntype=TYPES, direction="in", weights=False), (MIXED, TYPES)),
     "fanout": (lambda g: g.sample_fanout(USERS, ["follows", ["buys"]], [3, 2], replace=False), (USERS,)),
     "walk": (lambda g: g.random_walk(USERS, ["follows"], 6, restart=0.25, edge_ids=True), (USERS,)),
+    "walks over different neighbors": (lambda g: g.random_walk(USERS, ["follows"], 3, walks=4, first_step="distinct"), (USERS,)),
     "subgraph": (lambda g: g.sample_subgraph(USERS, [3, 2], ["follows", "buys"], ntype="user", weights=True), (USERS,)),
     "disjoint subgraph, without edge ids": (lambda g: g.sample_subgraph(MIXED[:2], [2], "buys", disjoint=True, edge_ids=False), (MIXED[:2],)),
     "nodes like others": (lambda g: g.sample_nodes_like(MIXED, 3, ntype=TYPES, unknown="none", probabilities=True), (MIXED, TYPES)),

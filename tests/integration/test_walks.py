@@ -177,3 +177,120 @@ def test_what_can_not_be_walked_is_refused_with_its_value(graph: Graph) -> None:
     ):
         with pytest.raises(error, match=said):
             call()  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture(scope="module")
+def bunch(client: asterism.Client) -> Graph:
+    """0 -> 1 (twice, 1 and 2), 2 (3), 3 (4); 1 -> 2, 3; 2 -> 0; 3 and 4 lead nowhere; 5 -> 5 by weight 0, 0 by 1."""
+    client.create_space("bunch", {"parts": 3, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
+    graph = client.graph("bunch")
+    graph.upsert_nodes(np.arange(6), "n")
+    graph.upsert_edges([0, 0, 0, 0, 1, 1, 2, 5, 5], [1, 1, 2, 3, 2, 3, 0, 5, 0], "to", weights=[1, 2, 3, 4, 1, 1, 1, 0, 1])
+    graph.build()
+    return graph
+
+
+def test_a_start_has_as_many_walks_as_different_neighbors_and_they_say_whose_they_are(bunch: Graph) -> None:
+    starts = [4, 0, 1, -1, 2, 0, 99, 5]
+    walks = bunch.random_walk(starts, ["to"], 3, walks=3, first_step="distinct", edge_ids=True, seed=8)
+    assert walks.starts is not None
+    assert walks.starts.tolist() == [1, 1, 1, 2, 2, 4, 5, 5, 5, 7]
+    assert walks.nodes[:, 0].tolist() == np.array(starts)[walks.starts].tolist()
+    for place, neighbors in ((1, [1, 2, 3]), (2, [2, 3]), (4, [0]), (5, [1, 2, 3]), (7, [0])):
+        assert sorted(walks.nodes[walks.starts == place, 1].tolist()) == neighbors
+    ends = np.array([[0, 1], [0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 0], [5, 5], [5, 0]])
+    assert walks.edge_ids is not None
+    for step in range(3):
+        there = walks.nodes[:, step + 1] >= 0
+        taken = ends[walks.edge_ids[there, step]]
+        assert np.array_equal(taken, walks.nodes[there, step : step + 2])
+        assert ((walks.types[:, step] == 0) == there).all()
+        assert (there | (walks.edge_ids[:, step] == -1)).all()
+    dead = walks.nodes[:, 1] == 3
+    assert (walks.nodes[dead, 2:] == -1).all()
+    uniform = bunch.random_walk([5], ["to"], 1, walks=3, first_step="distinct", weighted=False, seed=8)
+    assert sorted(uniform.nodes[:, 1].tolist()) == [0, 5]
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_walks_over_different_neighbors_have_the_law_of_successive_draws_and_then_of_steps(bunch: Graph, weighted: bool) -> None:
+    n = 30_000
+    walks = bunch.random_walk(np.zeros(n, np.int64), ["to"], 2, walks=2, first_step="distinct", weighted=weighted, seed=31)
+    assert walks.starts is not None
+    assert np.array_equal(walks.starts, np.repeat(np.arange(n), 2))
+    first = {1: 3.0, 2: 3.0, 3: 4.0} if weighted else {1: 2.0, 2: 1.0, 3: 1.0}
+    total = sum(first.values())
+    then = {1: {2: 0.5, 3: 0.5}, 2: {0: 1.0}, 3: {-1: 1.0}}
+    expected = {
+        (a, x, b, y): first[a] / total * first[b] / (total - first[a]) * then[a][x] * then[b][y]
+        for a in first
+        for b in first
+        if a != b
+        for x in then[a]
+        for y in then[b]
+    }
+    assert abs(sum(expected.values()) - 1) < 1e-12
+    paths, counts = np.unique(walks.nodes.reshape(n, 6)[:, [1, 2, 4, 5]], axis=0, return_counts=True)
+    assert {tuple(path) for path in paths.tolist()} == set(expected)
+    assert stats.chisquare(counts, np.array([expected[tuple(path)] for path in paths.tolist()]) * n).pvalue > ALPHA
+
+
+def test_several_independent_walks_of_a_node_are_those_of_a_node_that_is_there_several_times(graph: Graph) -> None:
+    papers = np.array([3, 40, -1, 7, 3])
+    several = graph.random_walk(papers, ["cites", None], 4, walks=3, restart=0.2, edge_ids=True, seed=6)
+    repeated = graph.random_walk(np.repeat(papers, 3), ["cites", None], 4, restart=0.2, edge_ids=True, seed=6)
+    assert several.starts is not None
+    assert several.starts.tolist() == np.repeat(np.arange(5), 3).tolist()
+    assert repeated.starts is None
+    for name in ("nodes", "types", "edge_ids"):
+        assert np.array_equal(getattr(several, name), getattr(repeated, name))
+
+
+def test_more_walks_begin_with_the_same_neighbors_and_those_without_parallel_edges_are_distinct_draws(graph: Graph) -> None:
+    people = cases.person_ids()[:80]
+    most = graph.random_walk(people, ["writes"], 1, walks=9, first_step="distinct", seed=5)
+    fewer = graph.random_walk(people, ["writes"], 1, walks=2, first_step="distinct", seed=5)
+    assert most.starts is not None
+    assert fewer.starts is not None
+    order = np.concatenate([np.arange(count) for count in np.bincount(most.starts, minlength=80)])
+    assert np.array_equal(most.nodes[order < 2], fewer.nodes)
+    near = graph.neighbors(people, "writes")
+    for place in range(80):
+        heavy = near.weights[near.indptr[place] : near.indptr[place + 1]] > 0  # type: ignore[index]  # weights were asked for
+        assert (most.starts == place).sum() == min(9, len(np.unique(near[place][heavy])))
+
+
+def test_a_hub_has_walks_over_many_different_neighbors(client: asterism.Client) -> None:
+    client.create_space("hub", {"parts": 2, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
+    graph, size = client.graph("hub"), 20_000
+    graph.upsert_nodes(np.arange(size), "n")
+    weights = np.ones(size)
+    weights[7] = 1e9  # so heavy that nearly every draw meets it again
+    graph.upsert_edges(np.zeros(size, np.int64), np.arange(size), "to", weights=weights)
+    graph.build()
+    walks = graph.random_walk([0], ["to"], 1, walks=1000, first_step="distinct", seed=2)
+    assert walks.nodes[0, 1] == 7
+    assert len(np.unique(walks.nodes[:, 1])) == len(walks) == 1000
+
+
+def test_walks_over_different_neighbors_that_make_no_sense_are_refused(graph: Graph) -> None:
+    for call, said in (
+        (lambda: graph.random_walk([1], ["cites"], 3, first_step="distinct"), "how many walks"),
+        (lambda: graph.random_walk([1], [["cites", "by"]], 3, walks=2, first_step="distinct"), "which one edge type"),
+        (lambda: graph.random_walk([1], ["cites"], 3, walks=2, first_step="first"), "first_step 'first'"),
+        (lambda: graph.random_walk([1], ["cites"], 3, walks=0), "walks 0"),
+        (lambda: graph.random_walk([1], ["cites"], 0, walks=2, first_step="distinct"), "length 0"),
+        (lambda: graph.random_walk(np.zeros(10**5, np.int64), ["cites"], 10, walks=100), "10000000 walks of 10 steps"),
+        (lambda: graph.metapaths("paper2cites2person"), r"step 1 \('paper2cites2person', letter 1\): no such edge type"),
+    ):
+        with pytest.raises(asterism.InvalidRequest, match=said):
+            call()
+
+
+def test_a_metapath_that_was_read_is_walked(graph: Graph) -> None:
+    writes, by = graph.schema.edge_type_id("writes"), graph.schema.edge_type_id("by")
+    first, second = graph.metapaths("person2paper-paper2by2person;paper2by2person-person2writes2paper")
+    assert (first.start, second.start) == ("person", "paper")
+    walks = graph.random_walk(cases.person_ids()[:60], first, 5, seed=2)
+    assert [set(column) - {-1} for column in walks.types.T.tolist()] == [{writes}, {by}, {writes}, {by}, {writes}]
+    assert graph.random_walk([3, 4], second, seed=2).nodes.shape == (2, 3)

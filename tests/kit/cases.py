@@ -134,6 +134,19 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "walks with p and q": lambda: graph.random_walk(papers, ["cites"], 6, p=0.25, q=4.0, edge_ids=True, seed=SEED),
         "walks with p and q over types": lambda: graph.random_walk(mixed, length=6, ntype=types, p=4.0, q=0.5, restart=0.1, seed=SEED),
         "walks that go back": lambda: graph.random_walk(papers, [["cites", "by"], None], 6, restart=0.3, edge_ids=True, seed=SEED),
+        "several walks of each": lambda: graph.random_walk(papers, ["cites", None], 4, walks=3, restart=0.1, edge_ids=True, seed=SEED),
+        "walks over different neighbors": lambda: graph.random_walk(
+            people, graph.metapaths("person2writes2paper-paper2by2person")[0], 6, walks=5, first_step="distinct", edge_ids=True, seed=SEED
+        ),
+        "walks over different neighbors of mixed types, with p and q": lambda: graph.random_walk(
+            mixed, ["cites", None], 5, walks=40, ntype=types, first_step="distinct", weighted=False, p=0.5, q=2.0, restart=0.1, seed=SEED
+        ),
+        "walks over different neighbors, against the edges": lambda: graph.random_walk(
+            papers, ["writes", "by"], 4, walks=30, first_step="distinct", direction="in", weight="", seed=SEED
+        ),
+        "walks over different neighbors by name": lambda: graph.random_walk(
+            people, ["writes", "cites"], 4, walks=4, first_step="distinct", weight="recent", seed=SEED
+        ),
         "subgraph": lambda: graph.sample_subgraph(papers, [4, 3], ["cites", "by", "writes"], ntype="paper", weights=True, seed=SEED),
         "disjoint subgraph against the edges": lambda: graph.sample_subgraph(
             papers[:20], {"cites": [-1, 2], "writes": [3, 0]}, ntype="paper", direction="in", disjoint=True, expand="every", seed=SEED

@@ -42,6 +42,7 @@ def change(name: str, met: str, module: str, *changes: tuple[str, str]) -> Mutan
 
 ALIAS, RNG, SPLIT = "graphkit.alias", "graphkit.rng", "graphkit.split"
 COLUMNS, NEIGHBORS, DISTINCT, RACE = (f"storaged.kernel.{room}" for room in ("columns", "neighbors", "distinct", "race"))
+DIFFERENT = "storaged.kernel.different"
 PROBABILITY = "storaged.kernel.probability"
 VERSION = "storaged.draw.version"
 NUMBERED, LAYERS = "graphd.numbered", "graphkit.layers"
@@ -187,6 +188,25 @@ MUTANTS: tuple[Mutant, ...] = (
         ("total += measures[t, i]\n", "total += measures[t, i] > 0.0\n"),
         ("reached += measures[t, i]", "reached += measures[t, i] > 0.0"),
     ),
+    change(
+        "parallel edges as neighbors of their own",
+        "PGL",
+        DIFFERENT,
+        ("spot(marks, np.int64(nbr[slot]), shift)", "spot(marks, slot, shift)"),
+    ),
+    change(
+        "the first of parallel edges stands for all", "tempting", DIFFERENT, ("                if at < first:", "                if first == np.inf:")
+    ),
+    change(
+        "drawn neighbors race again",
+        "classic",
+        DIFFERENT,
+        (" and marks[spot(marks, node, shift)] < 0:", ":"),
+    ),
+    change(
+        "zero weight picked, among different neighbors", "cuGraph #4607", DIFFERENT, ("if weight > 0.0:", "if (weight := max(weight, 0.5)) > 0.0:")
+    ),
+    change("alias and probability swapped, among different neighbors", "classic", DIFFERENT, ("if high > threshold or", "if high < threshold or")),
     change("unconditional without replacement", "tempting", "storaged.draw.probability", ("    if replace:\n", "    if True:\n")),
     change(
         "the same, globally", "tempting", "graphkit.successive", ("out[k] = min(shares[k] / (high + low), 1.0)", "out[k] = shares[k] / shares.sum()")

@@ -401,7 +401,7 @@ class SampleSubgraphReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class RandomWalkRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "steps", "length", "node_type", "uniform", "direction", "restart", "want_edge_ids", "p", "q", "weight")
+    __slots__ = ("space", "version", "seed", "steps", "length", "node_type", "uniform", "direction", "restart", "want_edge_ids", "p", "q", "weight", "walks", "different_first")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -415,6 +415,8 @@ class RandomWalkRequest(_message.Message):
     P_FIELD_NUMBER: _ClassVar[int]
     Q_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    WALKS_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENT_FIRST_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -428,7 +430,9 @@ class RandomWalkRequest(_message.Message):
     p: float
     q: float
     weight: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[_storaged_pb2.Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ..., weight: _Optional[str] = ...) -> None: ...
+    walks: int
+    different_first: bool
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[_storaged_pb2.Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ..., weight: _Optional[str] = ..., walks: _Optional[int] = ..., different_first: bool = ...) -> None: ...
 
 class RandomWalkReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -621,6 +625,24 @@ class ScanEdgesReply(_message.Message):
     version: int
     next_cursor: int
     def __init__(self, version: _Optional[int] = ..., next_cursor: _Optional[int] = ...) -> None: ...
+
+class NodesAtRequest(_message.Message):
+    __slots__ = ("space", "version", "type_id")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    type_id: int
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., type_id: _Optional[int] = ...) -> None: ...
+
+class NodesAtReply(_message.Message):
+    __slots__ = ("version", "count")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    count: int
+    def __init__(self, version: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
 
 class Replay(_message.Message):
     __slots__ = ("method", "request", "digest", "nodes", "crc")

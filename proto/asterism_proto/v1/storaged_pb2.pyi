@@ -206,7 +206,7 @@ class DrawEdgesReply(_message.Message):
     def __init__(self) -> None: ...
 
 class DrawNeighborsRequest(_message.Message):
-    __slots__ = ("at", "edge_types", "node_type", "count", "replace", "uniform", "direction", "seed", "hop", "want_weights", "want_edge_ids", "want_probabilities", "weight")
+    __slots__ = ("at", "edge_types", "node_type", "count", "replace", "uniform", "direction", "seed", "hop", "want_weights", "want_edge_ids", "want_probabilities", "weight", "different")
     AT_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -220,6 +220,7 @@ class DrawNeighborsRequest(_message.Message):
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENT_FIELD_NUMBER: _ClassVar[int]
     at: At
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_type: int
@@ -233,7 +234,8 @@ class DrawNeighborsRequest(_message.Message):
     want_edge_ids: bool
     want_probabilities: bool
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., hop: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    different: bool
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., hop: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., different: bool = ...) -> None: ...
 
 class DrawNeighborsReply(_message.Message):
     __slots__ = ()
@@ -492,6 +494,18 @@ class ReadNodesReply(_message.Message):
     NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
     next_cursor: int
     def __init__(self, next_cursor: _Optional[int] = ...) -> None: ...
+
+class ReadNodesAtRequest(_message.Message):
+    __slots__ = ("at", "type_id")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    type_id: int
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ...) -> None: ...
+
+class ReadNodesAtReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class ReadEdgesRequest(_message.Message):
     __slots__ = ("at", "type_id", "part", "cursor", "limit", "weight")

@@ -14,7 +14,7 @@ from storaged.draw.neighbor import NeighborDraws, neighbors
 from storaged.draw.node import NodeDraws, NodeRace, nodes, race_nodes, rest_of_nodes
 from storaged.draw.numbered import numbered_nodes
 from storaged.draw.ragged import Ragged, read_neighbors
-from storaged.draw.scans import read_edges, read_nodes
+from storaged.draw.scans import nodes_at, read_edges, read_nodes
 from storaged.draw.second import are_joined
 from storaged.draw.top import degrees, top_neighbors
 from storaged.draw.version import EDGE, NODE, Share, Version, by_name
@@ -50,6 +50,7 @@ __all__ = [
     "node_types",
     "nodes",
     "numbered_nodes",
+    "nodes_at",
     "race_edges",
     "race_nodes",
     "read_edges",

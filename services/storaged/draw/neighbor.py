@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_proto.errors import InvalidRequest
 from graphkit import rng
 from graphkit.jit import settled
 from storaged.draw.lookup import Group, adjacency, checked_edge_types, groups_of
 from storaged.draw.probability import Drawn, Source, place_probabilities
 from storaged.draw.version import Version, checked_length, checked_outputs
-from storaged.kernel import distinct
+from storaged.kernel import different, distinct
 from storaged.kernel import neighbors as kernel
 from storaged.kernel.rows import measure_rows, position_keys
 from storaged.store import image
@@ -55,6 +56,8 @@ class _Law:
     """Of draws within an edge type."""
     type_key: np.uint64
     """Of choices among edge types."""
+    different: bool
+    """Without replacement of neighbors, not of edges."""
 
     def race_keys(self, positions: NDArray[np.int64], edge_type: int) -> NDArray[np.uint64]:
         """The keys of positions for races among edges of a type, read-only."""
@@ -85,6 +88,7 @@ def neighbors(
     want_weights: bool,
     want_edge_ids: bool,
     want_probabilities: bool = False,
+    different: bool = False,
 ) -> NeighborDraws:
     """Draw ``count`` neighbors of each node from the union of edge types.
 
@@ -111,6 +115,9 @@ def neighbors(
         1 out, 2 in.
     seed, hop : int
     want_weights, want_edge_ids, want_probabilities : bool
+    different : bool
+        ``count`` different neighbors, as far as there are: a neighbor is drawn once, by all edges to it together, and with it
+        one of them. Along one edge type, without replacement and probabilities.
 
     Raises
     ------
@@ -119,6 +126,8 @@ def neighbors(
     """
     checked_outputs("neighbors", ids.size, count)
     checked_length("positions", positions, ids.size)
+    if different and (len(edge_types) != 1 or replace or want_probabilities):
+        raise InvalidRequest("different neighbors are drawn along one edge type, without replacement, and without their probabilities")
     near = checked_edge_types(version, edge_types, node_type, direction)
     law = _Law(
         seed=seed,
@@ -129,6 +138,7 @@ def neighbors(
         uniform=uniform,
         slot_key=rng.key_of(seed, rng.NEIGHBOR, direction, hop),
         type_key=rng.key_of(seed, rng.NEIGHBOR_TYPE, direction, hop),
+        different=different,
     )
     size = ids.size * count
     answer = _Answer(
@@ -221,6 +231,9 @@ def _draw_distinct(group: Group, edge_type: int, near: image.Adjacency, position
     sums, hot, cold = (_F64, _U64, _U32) if law.uniform else (near.sums, near.hot, near.cold)
     weights = _F32 if law.uniform else near.weights
     keys, race_keys = _keys(law.slot_key, positions), law.race_keys(positions, edge_type)
+    if law.different:
+        different.draw_different(keys, race_keys, group.rows, np.int64(law.count), near.indptr, near.nbr, weights, sums, hot, cold, slots)
+        return
     distinct.draw_distinct(keys, race_keys, group.rows, np.int64(law.count), near.indptr, weights, sums, hot, cold, slots)
 
 

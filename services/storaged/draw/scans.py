@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest
+from graphkit import split
 from storaged.draw.features import Sections, slice_rows
-from storaged.draw.version import EDGE, MAX_OUTPUTS, NODE, Version
+from storaged.draw.version import EDGE, MAX_OUTPUTS, NODE, Version, checked_length
 from storaged.store.image import PartImage
 
 DEFAULT_ROWS = 65536
@@ -70,6 +72,44 @@ def read_nodes(version: Version, type_id: int, part: int, cursor: int, limit: in
     for feature in features:
         slice_rows(feature, node.columns[feature.name], rows, sections)
     return sections, following
+
+
+def nodes_at(version: Version, type_id: int, parts: NDArray[np.int32], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The ids of nodes by their places among a part's live nodes, as `read_nodes` goes through them.
+
+    Parameters
+    ----------
+    version, type_id
+        As in `read_nodes`.
+    parts : int32[m]
+    places : int64[m]
+
+    Returns
+    -------
+    int64[m]
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        Where a part has no such place, or is not held here.
+    """
+    version.type_name(NODE, type_id)
+    checked_length("parts", parts, places.size)
+    if parts.size and not 0 <= int(parts.min()) <= int(parts.max()) < version.schema.parts:
+        raise InvalidRequest(f"parts: found {int(parts.min())} to {int(parts.max())}; the space has {version.schema.parts}")
+    out = np.empty(places.size, np.int64)
+    order, offsets = split.group(parts, version.schema.parts)
+    for part in np.flatnonzero(np.diff(offsets)):
+        image = version.image(int(part))
+        node, at = image.nodes[type_id], order[offsets[part] : offsets[part + 1]]
+        rows = places[at]
+        if int(rows.min()) < 0 or int(rows.max()) >= node.count:
+            bad = int(rows.min()) if int(rows.min()) < 0 else int(rows.max())
+            raise InvalidRequest(f"place {bad} of part {part}: it has {node.count} nodes of type {type_id}")
+        if node.live.size:
+            rows = node.live_rows[rows].astype(np.int64)
+        out[at] = rows * image.parts + image.part if node.dense else node.ids[rows]
+    return out
 
 
 def read_edges(version: Version, type_id: int, part: int, cursor: int, limit: int) -> tuple[Sections, int]:

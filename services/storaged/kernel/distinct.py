@@ -16,7 +16,7 @@ _S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
 
 
 @inlined
-def _spot(marks: NDArray[np.int64], wanted: Whole, shift: np.uint64) -> Whole:
+def spot(marks: NDArray[np.int64], wanted: Whole, shift: np.uint64) -> Whole:
     """Where ``wanted`` stands in an open-addressing table of keys, or the free place where it would."""
     mask = marks.shape[0] - 1
     at = np.int64((np.uint64(wanted) * GOLDEN) >> shift)
@@ -40,9 +40,9 @@ def _shuffle(
     count = slots.shape[0]
     for k in range(count):
         chosen = k + np.int64(below(word(key, np.uint64(k)), np.uint64(degree - k)))
-        there = _spot(marks, chosen, shift)
+        there = spot(marks, chosen, shift)
         slots[k] = start + (values[there] if marks[there] >= 0 else chosen)
-        here = _spot(marks, k, shift)
+        here = spot(marks, k, shift)
         moved = values[here] if marks[here] >= 0 else np.int64(k)
         # Position k is never looked at again: what stood there goes to where the chosen one was.
         marks[there] = chosen
@@ -82,7 +82,7 @@ def _reject(
         taken = led ^ ((column ^ led) & kept)
         if high == threshold and (coin & _LOW) < np.uint64(cold[start + np.int64(column)]):
             taken = column
-        at = _spot(marks, np.int64(taken), shift)
+        at = spot(marks, np.int64(taken), shift)
         if marks[at] >= 0:
             refused += 1
         else:
@@ -152,7 +152,7 @@ def choose_distinct(
         size = np.int64(0)
         for j in range(degree):
             weight = np.float64(weights[start + j])
-            if weight > 0.0 and marks[_spot(marks, np.int64(j), shift)] < 0:
+            if weight > 0.0 and marks[spot(marks, np.int64(j), shift)] < 0:
                 at = arrival(word(race_key, np.uint64(j)), weight)
                 if size == rest.shape[0] and at > rest_keys[0]:
                     continue

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.law.checks.basis import Rejected, require_counts, require_independent
+from tests.law.checks.different import different_neighbors_are_successive_draws, fewer_different_neighbors_are_the_first_of_more
 from tests.law.checks.global_draws import (
     a_single_draw_follows_the_shares,
     hosts_and_ranges_do_not_matter,
@@ -65,6 +66,7 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     nodes_like_others_are_of_their_types,
     negatives_follow_what_is_left,
     negatives_of_a_hair_are_raced_for,
+    fewer_different_neighbors_are_the_first_of_more,
     hosts_and_ranges_do_not_matter,
     hosts_do_not_matter_to_neighbors_edges_and_races,
     streams_are_not_lagged,
@@ -74,6 +76,7 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     neighbors_follow_their_weights,
     distinct_neighbors_are_successive_draws,
     unions_without_replacement_are_successive_draws,
+    different_neighbors_are_successive_draws,
     neighboring_draws_are_independent,
     nodes_follow_their_weights,
     races_are_successive_draws,
