@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from asterism import arguments, written
 from asterism.catalog import Job
-from asterism.layers import Layers
 from asterism.loading import find_nodes
+from asterism.passes import Passes
 from asterism.pins import TERM_S, Lease, Pinned
 from asterism.records import EdgeBatch, Features, FeatureValue, NodeBatch
 from asterism.sampling import version_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from asterism.client import Client
 
 
-class Graph(Layers):
+class Graph(Passes):
     """The graph in a space: what ``client.graph(name)`` gives.
 
     Reads and samples see published versions; writes become visible with the next build.

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism.records import Ids, Ragged2
+from asterism import mixing
+from asterism.records import Ids, Ragged2, Types, WalkSample
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.schema import Schema
 
-__all__ = ["gather", "inflate_idx", "ragged_gather", "scatter_add", "scatter_max", "scatter_mean", "scatter_softmax", "walk_pairs"]
+__all__ = [
+    "gather",
+    "inflate_idx",
+    "pair_places",
+    "ragged_gather",
+    "scatter_add",
+    "scatter_max",
+    "scatter_mean",
+    "scatter_softmax",
+    "walk_pairs",
+    "walk_types",
+]
 
 
-def walk_pairs(paths: ArrayLike, left: int, right: int) -> Ids:
+def walk_pairs(
+    paths: ArrayLike,
+    left: int,
+    right: int,
+    *,
+    types: ArrayLike | None = None,
+    excluded: Iterable[tuple[int, int]] = (),
+    within: Iterable[int] | None = None,
+    seed: int | None = None,
+) -> Ids:
     """Skip-gram pairs of walks: each node with those near it on its walk.
 
     Parameters
@@ -22,6 +45,14 @@ def walk_pairs(paths: ArrayLike, left: int, right: int) -> Ids:
         Walks, a row each; -1 is no node.
     left, right : int
         How many places before and behind a centre count as near.
+    types : int[m, n], optional
+        The node type of each place, as `walk_types` gives them; needed by ``excluded`` and ``within``.
+    excluded : iterable of (int, int)
+        Leave out pairs of these types, the centre's first.
+    within : iterable of int, optional
+        Leave out pairs that have a node of any other type.
+    seed : int, optional
+        Shuffle the pairs, in the same order for the same seed; None: as below.
 
     Returns
     -------
@@ -33,7 +64,24 @@ def walk_pairs(paths: ArrayLike, left: int, right: int) -> Ids:
     --------
     >>> walk_pairs([[1, 2, 3]], 1, 1).tolist()
     [[1, 2], [2, 1], [2, 3], [3, 2]]
+    >>> walk_pairs([[1, 2, 3]], 1, 1, types=[[0, 1, 1]], excluded=[(1, 0)]).tolist()
+    [[1, 2], [2, 3], [3, 2]]
     """
+    walks = np.asarray(paths, np.int64)
+    return np.asarray(walks.reshape(-1)[pair_places(walks, left, right, types=types, excluded=excluded, within=within, seed=seed)])
+
+
+def pair_places(
+    paths: ArrayLike,
+    left: int,
+    right: int,
+    *,
+    types: ArrayLike | None = None,
+    excluded: Iterable[tuple[int, int]] = (),
+    within: Iterable[int] | None = None,
+    seed: int | None = None,
+) -> Ids:
+    """As `walk_pairs`, but where the nodes are: places in ``paths`` laid flat, by which more can be gathered than ids."""
     walks = np.asarray(paths, np.int64)
     if walks.ndim != 2:
         raise InvalidRequest(f"paths has shape {list(walks.shape)}; expected a row per walk")
@@ -42,11 +90,63 @@ def walk_pairs(paths: ArrayLike, left: int, right: int) -> Ids:
     steps = walks.shape[1]
     offsets = np.concatenate([-np.arange(1, left + 1), np.arange(1, right + 1)]).astype(np.int64)
     place = np.arange(steps)[:, None] + offsets
-    inside = (place >= 0) & (place < steps)
-    near = np.where(inside, walks[:, np.where(inside, place, 0)], -1) if steps else np.zeros((len(walks), 0, len(offsets)), np.int64)
-    centre = np.broadcast_to(walks[:, :, None], near.shape)
-    kept = (centre >= 0) & (near >= 0)
-    return np.stack([centre[kept], near[kept]], axis=1)
+    centres, turns = np.nonzero((place >= 0) & (place < steps))
+    there = walks >= 0
+    rows, windows = np.nonzero(there[:, centres] & there[:, place[centres, turns]])
+    pairs = np.stack([centres, place[centres, turns]], axis=1)[windows] + (rows * steps)[:, None]
+    kept = _allowed(walks, types, list(excluded), within)
+    if kept is not None:
+        known = np.asarray(types, np.int64).reshape(-1)[pairs]
+        pairs = pairs[kept[known[:, 0], known[:, 1]]]
+    return np.asarray(pairs if seed is None else pairs[mixing.shuffled(len(pairs), seed)])
+
+
+def _allowed(walks: Ids, types: ArrayLike | None, excluded: Sequence[tuple[int, int]], within: Iterable[int] | None) -> NDArray[np.bool_] | None:
+    """bool[types + 1, types + 1]: which pairs of types are wanted, the last one being "unknown" (-1); None: all."""
+    if not excluded and within is None:
+        return None
+    if types is None:
+        raise InvalidRequest("excluded and within need the types of the walks' nodes; give types=walk_types(...)")
+    known = np.asarray(types, np.int64)
+    if known.shape != walks.shape or (known.size and known.min() < -1):
+        raise InvalidRequest(f"types has shape {list(known.shape)}, walks {list(walks.shape)}: expected a type for each node, or -1")
+    chosen = None if within is None else list(within)
+    size = max(int(known.max(initial=-1)), *(max(pair) for pair in excluded or [(-1, -1)]), *(chosen or [-1])) + 1
+    kept = np.ones((size + 1, size + 1), np.bool_)
+    if chosen is not None:
+        others = np.setdiff1d(np.arange(size + 1), chosen)
+        kept[others], kept[:, others] = False, False
+    for centre, near in excluded:
+        kept[centre, near] = False
+    return kept
+
+
+def walk_types(walks: WalkSample, schema: Schema, *, direction: str = "out") -> Types:
+    """The node type of each place of walks.
+
+    Parameters
+    ----------
+    walks : WalkSample
+    schema : Schema
+        Of the space that was walked: ``graph.schema``.
+    direction : {"out", "in"}
+        As the walks went.
+
+    Returns
+    -------
+    int32[m, length + 1]
+        -1 where there is no node, and for the start of a walk that has never left it: no edge says what it is.
+    """
+    near, far = ("src_type", "dst_type") if direction == "out" else ("dst_type", "src_type")
+    starts = np.array([*(schema.node_type_id(getattr(edge, near)) for edge in schema.edge_types), -1], np.int32)
+    ends = np.array([*(schema.node_type_id(getattr(edge, far)) for edge in schema.edge_types), -1], np.int32)
+    out = np.full(walks.nodes.shape, -1, np.int32)
+    if walks.types.shape[1]:
+        # Before the first edge there are only restarts: it leaves from the start.
+        first = np.argmax(walks.types >= 0, axis=1)
+        out[:, 0] = starts[walks.types[np.arange(len(first)), first]]
+    out[:, 1:] = np.where((walks.types < 0) & (walks.nodes[:, 1:] >= 0), out[:, :1], ends[walks.types])
+    return out
 
 
 def inflate_idx(idx: ArrayLike) -> NDArray[np.int64]:

@@ -12,6 +12,8 @@ from hypothesis.extra import numpy as arrays
 
 import asterism
 from asterism import ops
+from asterism.records import WalkSample
+from asterism_proto.schema import EdgeType, NodeType, Schema
 
 WALKS = arrays.arrays(np.int64, st.tuples(st.integers(0, 4), st.integers(0, 6)), elements=st.integers(-1, 9))
 
@@ -24,6 +26,59 @@ def test_pairs_are_those_within_the_window_and_none_has_no_node(paths: np.ndarra
             places = [centre - d for d in range(1, left + 1)] + [centre + d for d in range(1, right + 1)]
             expected += [[walk[centre], walk[p]] for p in places if 0 <= p < len(walk) and walk[centre] >= 0 and walk[p] >= 0]
     assert ops.walk_pairs(paths, left, right).tolist() == expected
+
+
+PAIR = st.tuples(st.integers(0, 3), st.integers(0, 3))
+
+
+@given(WALKS, st.integers(0, 4), st.data())
+def test_pairs_of_types_that_are_not_wanted_are_left_out_and_the_others_stay_in_their_order(
+    paths: np.ndarray, window: int, data: st.DataObject
+) -> None:
+    types = data.draw(arrays.arrays(np.int32, paths.shape, elements=st.integers(-1, 3)))
+    excluded = data.draw(st.lists(PAIR, max_size=3))
+    within = data.draw(st.none() | st.lists(st.integers(0, 4), max_size=3))
+    expected = []
+    for walk, kinds in zip(paths.tolist(), types.tolist(), strict=True):
+        for centre in range(len(walk)):
+            places = [centre - d for d in range(1, window + 1)] + [centre + d for d in range(1, window + 1)]
+            for p in places:
+                if not 0 <= p < len(walk) or walk[centre] < 0 or walk[p] < 0 or (kinds[centre], kinds[p]) in excluded:
+                    continue
+                if within is None or (kinds[centre] in within and kinds[p] in within):
+                    expected.append([walk[centre], walk[p]])
+    assert ops.walk_pairs(paths, window, window, types=types, excluded=excluded, within=within).tolist() == expected
+
+
+@given(WALKS, st.integers(0, 4), st.integers(0, 2**64 - 1))
+def test_shuffled_pairs_are_the_pairs_in_an_order_that_the_seed_gives(paths: np.ndarray, window: int, seed: int) -> None:
+    plain, mixed = ops.walk_pairs(paths, window, window), ops.walk_pairs(paths, window, window, seed=seed)
+    assert sorted(mixed.tolist()) == sorted(plain.tolist())
+    assert mixed.tolist() == ops.walk_pairs(paths, window, window, seed=seed).tolist()
+    places = ops.pair_places(paths, window, window, seed=seed)
+    assert paths.reshape(-1)[places].reshape(-1, 2).tolist() == mixed.tolist()
+
+
+def test_pairs_of_a_million_nodes_are_made_without_a_loop_over_them() -> None:
+    walks = np.arange(1_000_000).reshape(40_000, 25)
+    pairs = ops.walk_pairs(walks, 3, 3, seed=1)
+    assert len(pairs) == 40_000 * (25 * 6 - 2 * (1 + 2 + 3))
+    gaps, counts = np.unique(pairs[:, 1] - pairs[:, 0], return_counts=True)
+    assert gaps.tolist() == [-3, -2, -1, 1, 2, 3]
+    assert counts.tolist() == [40_000 * 22, 40_000 * 23, 40_000 * 24, 40_000 * 24, 40_000 * 23, 40_000 * 22]
+    assert abs(np.corrcoef(np.arange(len(pairs)), pairs[:, 0])[0, 1]) < 0.01
+
+
+def test_the_types_of_walks_follow_from_their_edges_and_are_unknown_where_none_says() -> None:
+    schema = Schema(
+        node_types=(NodeType(name="u"), NodeType(name="i")),
+        edge_types=(EdgeType(src_type="u", relation="buys", dst_type="i"), EdgeType(src_type="i", relation="by", dst_type="u")),
+    )
+    nodes = np.array([[7, 5, 7, -1], [5, 5, 7, 5], [9, -1, -1, -1], [8, 8, 8, 8]])
+    edges = np.array([[0, 1, -1], [-1, 1, -1], [-1, -1, -1], [-1, -1, -1]], np.int32)
+    walks = WalkSample(nodes=nodes, types=edges, edge_ids=None, seed=0, version=1)
+    assert ops.walk_types(walks, schema).tolist() == [[0, 1, 0, -1], [1, 1, 0, 1], [-1, -1, -1, -1], [-1, -1, -1, -1]]
+    assert ops.walk_types(walks, schema, direction="in").tolist()[0] == [1, 0, 1, -1]
 
 
 @given(st.lists(st.integers(0, 9), max_size=30))
@@ -69,6 +124,8 @@ def test_the_largest_of_very_small_values_is_found() -> None:
     [
         (lambda: ops.walk_pairs([1, 2], 1, 1), r"shape \[2\]"),
         (lambda: ops.walk_pairs([[1]], -1, 1), "window -1"),
+        (lambda: ops.walk_pairs([[1]], 1, 1, excluded=[(0, 1)]), "need the types"),
+        (lambda: ops.walk_pairs([[1]], 1, 1, types=[[1, 2]], within=[1]), r"types has shape \[1, 2\], walks \[1, 1\]"),
         (lambda: ops.gather([1, 2], [0, 2]), r"indices\[1\] = 2: .* less than 2"),
         (lambda: ops.inflate_idx([0, -4]), r"idx\[1\] = -4"),
         (lambda: ops.scatter_add([1.0], [0, 1], 2), "one index per update"),

@@ -1,0 +1,162 @@
+"""Epochs: every number below some size once, in an order of each epoch's own, split over trainers and resumable.
+
+A cursor is a few numbers, whatever the size. Its state is kept by the trainer, with its own checkpoint: what was visited is
+then what that checkpoint has seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism import mixing
+from asterism_proto.errors import InvalidRequest
+
+__all__ = ["EpochCursor"]
+
+Run = tuple[int, int, int]
+"""Places start, start + stride, ...: (start, stride, count)."""
+
+
+class EpochCursor:
+    """Visits every number below ``size`` once an epoch, over all ranks together.
+
+    Parameters
+    ----------
+    size : int
+        How many numbers there are.
+    seed : int
+        Of the order; all ranks give the same.
+    rank, world : int
+        Which share of how many this one visits.
+    epoch : int
+        The one to begin with.
+
+    Examples
+    --------
+    >>> cursor = EpochCursor(5, seed=1)
+    >>> sorted([*cursor.take(3).tolist(), *cursor.take(3).tolist()])
+    [0, 1, 2, 3, 4]
+    >>> cursor.left
+    0
+    """
+
+    def __init__(self, size: int, *, seed: int, rank: int = 0, world: int = 1, epoch: int = 0) -> None:
+        if size < 0 or epoch < 0 or not 0 <= rank < world:
+            raise InvalidRequest(f"size {size}, epoch {epoch}, rank {rank} of {world}: expected 0 or more, and a rank below world")
+        self.size, self.seed, self.rank, self.world = size, seed, rank, world
+        self._begin(epoch, _share([(0, 1, size)], rank, world), 0)
+
+    def _begin(self, epoch: int, runs: Sequence[Run], position: int) -> None:
+        self.epoch = epoch
+        self._runs = list(runs)
+        self._offsets = np.cumsum([0, *(count for _, _, count in runs)])
+        self.position = position
+        """Numbers of this share visited in this epoch."""
+
+    @property
+    def left(self) -> int:
+        """Numbers of this share not yet visited in this epoch."""
+        return int(self._offsets[-1]) - self.position
+
+    def next_place(self) -> int:
+        """The next number's place in the order of the whole epoch, which no other rank has; -1 where none is left."""
+        return int(self._places(self.position, self.position + 1)[0]) if self.left else -1
+
+    def take(self, count: int) -> NDArray[np.int64]:
+        """The next numbers, int64: ``count`` of them, or as many as are left."""
+        stop = self.position + min(count, self.left)
+        places = self._places(self.position, stop)
+        self.position = stop
+        return mixing.permuted(places, self.size, mixing.key_of(self.seed, mixing.EPOCH, self.epoch))
+
+    def _places(self, start: int, stop: int) -> NDArray[np.int64]:
+        wanted = np.arange(start, stop, dtype=np.int64)
+        if not wanted.size:
+            return wanted
+        run = np.searchsorted(self._offsets, wanted, side="right") - 1
+        starts, strides, _ = np.array(self._runs, np.int64).T
+        return np.asarray(starts[run] + (wanted - self._offsets[run]) * strides[run])
+
+    def next_epoch(self) -> None:
+        """Begin the next epoch, wherever this one is."""
+        self._begin(self.epoch + 1, _share([(0, 1, self.size)], self.rank, self.world), 0)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it is, in plain values: what `load_state_dict` goes on from."""
+        return {
+            "size": self.size,
+            "seed": self.seed,
+            "rank": self.rank,
+            "world": self.world,
+            "epoch": self.epoch,
+            "position": self.position,
+            "runs": [list(run) for run in self._runs],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where a cursor was.
+
+        Raises
+        ------
+        InvalidRequest
+            Where the state is of another size: of another version, that is.
+        """
+        if state["size"] != self.size:
+            raise InvalidRequest(f"the state is of {state['size']} nodes, there are {self.size}; read the version that it was made with")
+        self.seed, self.rank, self.world = state["seed"], state["rank"], state["world"]
+        self._begin(state["epoch"], [(start, stride, count) for start, stride, count in state["runs"]], state["position"])
+
+    @classmethod
+    def resharded(cls, states: Iterable[Mapping[str, Any]], *, rank: int, world: int) -> EpochCursor:
+        """A cursor of another number of ranks that visit, together, what those before left of their epoch.
+
+        Parameters
+        ----------
+        states : iterable of dict
+            The `state_dict` of every rank there was; they need not be equally far.
+        rank, world : int
+            Of the new one.
+
+        Raises
+        ------
+        InvalidRequest
+            Where a rank's state is missing or there twice, or they are of different epochs.
+        """
+        known = sorted(states, key=lambda state: int(state["rank"]))
+        if not known or [state["rank"] for state in known] != list(range(known[0]["world"])):
+            had = [state["rank"] for state in known]
+            raise InvalidRequest(f"states of ranks {had}: expected one of every rank" + (f" below {known[0]['world']}" if known else ""))
+        for name in ("size", "seed", "epoch", "world"):
+            if len({state[name] for state in known}) > 1:
+                raise InvalidRequest(f"states of different {name}: {[state[name] for state in known]}; they must be of one epoch of one cursor")
+        cursor = cls(known[0]["size"], seed=known[0]["seed"], rank=rank, world=world, epoch=known[0]["epoch"])
+        left = [run for state in known for run in _behind([(start, stride, count) for start, stride, count in state["runs"]], state["position"])]
+        cursor._begin(cursor.epoch, _share(left, rank, world), 0)
+        return cursor
+
+
+def _share(runs: Iterable[Run], rank: int, world: int) -> list[Run]:
+    """Every ``world``-th place of the runs one behind the other, from number ``rank`` on."""
+    out: list[Run] = []
+    before = 0
+    for start, stride, count in runs:
+        first = (rank - before) % world
+        if first < count:
+            out.append((start + first * stride, stride * world, -(-(count - first) // world)))
+        before += count
+    return out
+
+
+def _behind(runs: Iterable[Run], position: int) -> list[Run]:
+    """The runs without their first ``position`` places."""
+    out: list[Run] = []
+    for start, stride, count in runs:
+        gone = min(position, count)
+        if gone < count:
+            out.append((start + gone * stride, stride, count - gone))
+        position -= gone
+    return out

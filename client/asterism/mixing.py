@@ -1,0 +1,76 @@
+"""Orders out of seeds, in NumPy alone: hashed keys, shuffles, permutations that take no memory.
+
+The mixing is splitmix64's output function (Steele, Lea & Flood 2014, *Fast splittable pseudorandom number generators*, OOPSLA), as in
+the services' draws; the tags under a seed are none of theirs. NumPy's own generators would do, but promise no stream for ever.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
+
+SHUFFLE, EPOCH, WALK, NEGATIVE = range(101, 105)
+"""The first tag under a seed: what it is for."""
+
+_GOLDEN, _M1, _M2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_SALT, _MASK = 0xD6E8FEB86659FD93, 0xFFFFFFFFFFFFFFFF
+_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
+_ROUNDS = 8
+
+
+def mix64(words: Words) -> Words:
+    """splitmix64's finaliser: a bijection of 64-bit words."""
+    with np.errstate(over="ignore"):
+        mixed = (words ^ (words >> _S30)) * np.uint64(_M1)
+        mixed = (mixed ^ (mixed >> _S27)) * np.uint64(_M2)
+    return np.asarray(mixed ^ (mixed >> _S31))
+
+
+def key_of(seed: int, *tags: int) -> int:
+    """The key of a seed and a path of tags."""
+    key = _mix(seed & _MASK)
+    for tag in tags:
+        key = _mix(_mix(key ^ _SALT) + _mix((tag + 1) * _GOLDEN & _MASK) & _MASK)
+    return key
+
+
+def _mix(word: int) -> int:
+    return int(mix64(np.array([word], np.uint64))[0])
+
+
+def words_of(key: int, count: int) -> Words:
+    """The first words of a key's stream."""
+    with np.errstate(over="ignore"):
+        return mix64(np.uint64(key) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GOLDEN))
+
+
+def shuffled(count: int, seed: int) -> NDArray[np.int64]:
+    """The numbers below ``count`` in random order: by random keys, ties (of 64 bits) by number."""
+    return np.argsort(words_of(key_of(seed, SHUFFLE), count), kind="stable")
+
+
+def permuted(numbers: NDArray[np.int64], size: int, key: int) -> NDArray[np.int64]:
+    """Where a permutation of the numbers below ``size`` takes some of them.
+
+    A Feistel network over the next power of four, gone through again by what it takes beyond ``size`` (Black & Rogaway 2002,
+    *Ciphers with arbitrary finite domains*, CT-RSA). It takes no memory beyond the numbers given. Not every order of a few numbers
+    is equally likely: it is for visiting each once, not for draws.
+    """
+    half = np.uint64((max(size - 1, 1).bit_length() + 1) // 2)
+    mask = np.uint64((1 << int(half)) - 1)
+    keys = words_of(key, _ROUNDS)
+    out = _network(numbers.astype(np.uint64), half, mask, keys)
+    beyond = np.flatnonzero(out >= np.uint64(size))
+    while beyond.size:
+        out[beyond] = _network(out[beyond], half, mask, keys)
+        beyond = beyond[out[beyond] >= np.uint64(size)]
+    return out.astype(np.int64)
+
+
+def _network(numbers: Words, half: np.uint64, mask: np.uint64, keys: Words) -> Words:
+    left, right = numbers >> half, numbers & mask
+    for key in keys:
+        left, right = right, left ^ (mix64(right ^ key) & mask)
+    return np.asarray((left << half) | right)

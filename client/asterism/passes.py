@@ -1,0 +1,312 @@
+"""Passes over a graph, epoch after epoch: every node of a type once, and the pairs of walks from every node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from asterism import arguments, mixing, ops
+from asterism.epochs import EpochCursor
+from asterism.layers import Layers
+from asterism.metapaths import Metapath, type_pairs_of
+from asterism.reading import Reader
+from asterism.records import Ids, PairBatch, Types, WalkSample
+from asterism_proto.errors import InvalidRequest
+
+NEGATIVES_AT_ONCE = 1 << 22
+"""Nodes of one request for negatives."""
+
+
+class NodePasses:
+    """Every node of a type once an epoch, in shuffled batches: what `Passes.node_batches` gives.
+
+    Going through it (``for nodes in passes``) gives what is left of the epoch, and begins the next one. All of it is of one version.
+    """
+
+    def __init__(self, reader: Reader, ntype: str, *, batch_size: int, seed: int, rank: int, world: int, version: int | None) -> None:
+        _, count, self.version = reader._nodes_at(ntype, np.zeros(0, np.int64), version)
+        self._reader, self.ntype, self.batch_size = reader, ntype, arguments.count("batch_size", batch_size, least=1)
+        self.cursor = EpochCursor(count, seed=seed, rank=rank, world=world)
+
+    @property
+    def epoch(self) -> int:
+        """The one that is under way, from 0."""
+        return self.cursor.epoch
+
+    def next_batch(self) -> Ids:
+        """The next nodes of the epoch, int64; none where it is over."""
+        return self._reader.nodes_at(self.ntype, self.cursor.take(self.batch_size), version=self.version)
+
+    def __iter__(self) -> Iterator[Ids]:
+        while self.cursor.left:
+            yield self.next_batch()
+        self.cursor.next_epoch()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it is, in plain values: batches that were given count as visited."""
+        return {"version": self.version, "ntype": self.ntype, "cursor": self.cursor.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where passes were; InvalidRequest where it was of another type or version."""
+        self._check(state)
+        self.cursor.load_state_dict(state["cursor"])
+
+    def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
+        """Take this rank's share of what passes of another number of ranks left of their epoch: of every one's state."""
+        known = list(states)
+        for state in known:
+            self._check(state)
+        self.cursor = EpochCursor.resharded([state["cursor"] for state in known], rank=self.cursor.rank, world=self.cursor.world)
+
+    def _check(self, state: Mapping[str, Any]) -> None:
+        if (state["version"], state["ntype"]) != (self.version, self.ntype):
+            raise InvalidRequest(
+                f"the state is of {state['ntype']!r} in version {state['version']}, this reads {self.ntype!r} in version {self.version}; "
+                "make it with the version that the state is of, and pin that version"
+            )
+
+
+class PairPasses:
+    """Skip-gram pairs of walks from every node: what `Passes.walk_pairs` gives.
+
+    Metapaths take turns; those that start at the same node type share its nodes, each of which starts walks once an epoch. Going
+    through it gives what is left of the epoch, and begins the next one.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        metapaths: Sequence[Metapath],
+        *,
+        walk_length: int,
+        walks: int,
+        window: int,
+        batch_size: int,
+        first_step: str,
+        weighted: bool,
+        weight: str,
+        negatives: int,
+        excluded: str,
+        seed: int,
+        rank: int,
+        world: int,
+        version: int | None,
+    ) -> None:
+        if not metapaths:
+            raise InvalidRequest("no metapath to walk; name at least one")
+        schema = reader.schema
+        self._reader, self._metapaths = reader, tuple(metapaths)
+        self._length, self._walks = arguments.count("walk_length", walk_length, least=1), arguments.count("walks", walks, least=1)
+        self._window, self._negatives = arguments.count("window", window, least=1), arguments.count("negatives", negatives)
+        self._first_step, self._weighted, self._weight = first_step, weighted, weight
+        self._excluded = [(schema.node_type_id(a), schema.node_type_id(b)) for a, b in type_pairs_of(schema, excluded)]
+        self._within = sorted({schema.node_type_id(name) for path in metapaths for name in path.node_types})
+        self.seed = seed
+        self._starts: dict[str, NodePasses] = {}
+        self.version = version
+        for name in dict.fromkeys(path.start for path in metapaths):
+            key = mixing.key_of(seed, mixing.EPOCH, schema.node_type_id(name))
+            self._starts[name] = NodePasses(reader, name, batch_size=batch_size, seed=key, rank=rank, world=world, version=self.version)
+            self.version = self._starts[name].version
+        self._turn = 0
+
+    @property
+    def epoch(self) -> int:
+        """The one that is under way, from 0."""
+        return next(iter(self._starts.values())).epoch
+
+    def __iter__(self) -> Iterator[PairBatch]:
+        while any(starts.cursor.left for starts in self._starts.values()):
+            path = self._metapaths[self._turn % len(self._metapaths)]
+            at, self._turn = self._turn % len(self._metapaths), self._turn + 1
+            if self._starts[path.start].cursor.left:
+                yield self._batch(at, path)
+        for starts in self._starts.values():
+            starts.cursor.next_epoch()
+        self._turn = 0
+
+    def _batch(self, at: int, path: Metapath) -> PairBatch:
+        starts = self._starts[path.start]
+        # The place is this batch's alone, whatever the ranks: so are the streams of its draws.
+        tags = (starts.epoch, at, starts.cursor.next_place())
+        walks = self._reader.random_walk(
+            starts.next_batch(),
+            path,
+            self._length,
+            ntype=path.start,
+            weighted=self._weighted,
+            weight=self._weight,
+            walks=self._walks,
+            first_step=self._first_step,
+            seed=mixing.key_of(self.seed, mixing.WALK, *tags),
+            version=self.version,
+        )
+        types = ops.walk_types(walks, self._reader.schema)
+        places = ops.pair_places(
+            walks.nodes,
+            self._window,
+            self._window,
+            types=types,
+            excluded=self._excluded,
+            within=self._within,
+            seed=mixing.key_of(self.seed, mixing.SHUFFLE, *tags),
+        )
+        of_pairs = types.reshape(-1)[places]
+        return PairBatch(
+            pairs=walks.nodes.reshape(-1)[places],
+            types=of_pairs,
+            negatives=self._drawn(of_pairs[:, 1], tags, walks) if self._negatives else None,
+            walks=walks,
+            metapath=path.text,
+            epoch=tags[0],
+            version=walks.version,
+        )
+
+    def _drawn(self, types: Types, tags: tuple[int, ...], walks: WalkSample) -> Ids:
+        """Negatives of each pair: nodes of these types by weight."""
+        out = np.empty((len(types), self._negatives), np.int64)
+        rows = max(NEGATIVES_AT_ONCE // self._negatives, 1)
+        for type_id in np.unique(types).tolist():
+            mine = np.flatnonzero(types == type_id)
+            name = self._reader.schema.node_types[type_id].name
+            for turn, first in enumerate(range(0, len(mine), rows)):
+                some = mine[first : first + rows]
+                key = mixing.key_of(self.seed, mixing.NEGATIVE, *tags, type_id, turn)
+                drawn = self._reader.sample_nodes(len(some) * self._negatives, name, seed=key, version=walks.version)
+                out[some] = drawn.nodes.reshape(len(some), self._negatives)
+        return out
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it is, in plain values: batches that were given count as visited."""
+        return {
+            "seed": self.seed,
+            "turn": self._turn,
+            "metapaths": [path.text for path in self._metapaths],
+            "starts": {name: starts.state_dict() for name, starts in self._starts.items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where passes of the same metapaths was; InvalidRequest where they, or the version, are others."""
+        self._check(state)
+        for name, starts in self._starts.items():
+            starts.load_state_dict(state["starts"][name])
+        self.seed, self._turn = state["seed"], state["turn"]
+
+    def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
+        """Take this rank's share of what passes of another number of ranks left of their epoch: of every one's state."""
+        known = list(states)
+        for state in known:
+            self._check(state)
+        for name, starts in self._starts.items():
+            starts.reshard([state["starts"][name] for state in known])
+        self.seed, self._turn = known[0]["seed"], 0
+
+    def _check(self, state: Mapping[str, Any]) -> None:
+        mine = [path.text for path in self._metapaths]
+        if state["metapaths"] != mine:
+            raise InvalidRequest(f"the state is of metapaths {state['metapaths']}, these are {mine}; go on with the same ones")
+
+
+class Passes(Layers):
+    """The part of a graph that whole epochs are read through."""
+
+    def node_batches(
+        self, ntype: str, batch_size: int, *, seed: int | None = None, rank: int = 0, world: int = 1, version: int | None = None
+    ) -> NodePasses:
+        """Every node of a type once an epoch, in shuffled batches: for training, or for inference over all nodes.
+
+        Parameters
+        ----------
+        ntype : str
+            The node type.
+        batch_size : int
+            Nodes of a batch; the last one of an epoch may have fewer.
+        seed : int, optional
+            Of the order. Several ranks must give the same.
+        rank, world : int
+            Give the share of one of so many trainers; together they visit every node once.
+        version : int, optional
+            None: the current one, which it stays with. Pin it for as long as the epochs last.
+
+        Returns
+        -------
+        NodePasses
+            Go through it once an epoch; ``state_dict`` and ``load_state_dict`` resume it, and ``reshard`` with another ``world``.
+
+        Examples
+        --------
+        >>> for nodes in graph.node_batches("paper", 1024, seed=1):  # doctest: +SKIP
+        ...     infer(graph.sample_subgraph(nodes, [15, 10], "cites"))
+        """
+        return NodePasses(self, ntype, batch_size=batch_size, seed=arguments.seed(seed), rank=rank, world=world, version=version)
+
+    def walk_pairs(
+        self,
+        metapaths: str | Sequence[Metapath],
+        walk_length: int,
+        *,
+        walks: int = 1,
+        window: int = 1,
+        batch_size: int = 1024,
+        first_step: str = "distinct",
+        weighted: bool = True,
+        weight: str = "",
+        negatives: int = 0,
+        excluded: str = "",
+        seed: int | None = None,
+        rank: int = 0,
+        world: int = 1,
+        version: int | None = None,
+    ) -> PairPasses:
+        """Skip-gram pairs of walks along metapaths, from every node of their start types once an epoch.
+
+        Parameters
+        ----------
+        metapaths : str or list of Metapath
+            As `metapaths` reads them, which take turns batch by batch.
+        walk_length, walks, first_step, weighted, weight
+            As of `random_walk` (PGLBox: ``walk_len``, ``walk_times``, ``weighted_sample``).
+        window : int
+            Places before and behind a node that pair with it (``win_size``).
+        batch_size : int
+            Nodes that walks of one batch start from.
+        negatives : int
+            Nodes drawn by weight beside each pair, of the type of its second node (``neg_num``).
+        excluded : str
+            Pairs of types to leave out, the centre's first: ``w2q;q2t`` (``excluded_train_pair``). Pairs of types that are not on
+            a metapath are left out too.
+        seed : int, optional
+            Of the order of starts, of walks, of pairs and of negatives. Several ranks must give the same.
+        rank, world, version
+            As of `node_batches`.
+
+        Returns
+        -------
+        PairPasses
+            Go through it once an epoch; each `PairBatch` is shuffled. ``state_dict`` as of `node_batches`.
+
+        Examples
+        --------
+        >>> passes = graph.walk_pairs("u2click2i-i2click2u;i2click2u-u2click2i", 24, walks=10, window=3, negatives=5)  # doctest: +SKIP
+        >>> for batch in passes:  # doctest: +SKIP
+        ...     train(batch.pairs, batch.negatives)
+        """
+        return PairPasses(
+            self,
+            self.metapaths(metapaths) if isinstance(metapaths, str) else metapaths,
+            walk_length=walk_length,
+            walks=walks,
+            window=window,
+            batch_size=batch_size,
+            first_step=first_step,
+            weighted=weighted,
+            weight=weight,
+            negatives=negatives,
+            excluded=excluded,
+            seed=arguments.seed(seed),
+            rank=rank,
+            world=world,
+            version=version,
+        )
