@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism import arguments
 from asterism.records import (
     Adjacency,
     EdgeSample,
@@ -19,6 +20,7 @@ from asterism.records import (
     LayerSample,
     LayerStack,
     NeighborSample,
+    NodeFeatures,
     NodeRows,
     NodeSample,
     Subgraph,
@@ -125,9 +127,12 @@ def fanout_sample(to: Answered) -> FanoutSample:
                 edge_ids=reply.array(f"eids.{h}", "int64") if asked.want_edge_ids else None,
                 probabilities=reply.array(f"probabilities.{h}", "float64") if asked.want_probabilities else None,
                 fanout=hop.count,
+                features=_features(to, str(h)),
             )
         )
-    return FanoutSample(seeds=to.arrays["nodes"], hops=tuple(hops), seed=asked.seed, version=to.version, token=to.token)
+    return FanoutSample(
+        seeds=to.arrays["nodes"], hops=tuple(hops), features=_features(to, "seeds"), seed=asked.seed, version=to.version, token=to.token
+    )
 
 
 def walk_sample(to: Answered) -> WalkSample:
@@ -166,6 +171,7 @@ def subgraph(to: Answered) -> Subgraph:
         seeds=reply.array("seeds", "int32").astype(np.int64),
         num_sampled_nodes={name: tuple(nodes_of[i]) for i, name in types},
         num_sampled_edges={name: tuple(edges_of[at]) for at, name in enumerate(edges)},
+        features=_features(to, "nodes"),
         seed=asked.seed,
         version=to.version,
         token=to.token,
@@ -222,3 +228,16 @@ def adjacency(reply: Frame, hop: str, shape: tuple[int, int], *, weights: bool, 
         shape=shape,
         version=int(head.version),
     )
+
+
+def _features(to: Answered, of: str) -> NodeFeatures | None:
+    """Features that came along for some of the nodes, by node type; types that can not be among them are left out."""
+    asked, found = to.asked, {}
+    if not asked.node_features:
+        return None
+    for columns in asked.node_features:
+        stem = f"{of}.{columns.type_id}."
+        mine = {name[len(stem) :]: array for name, array in to.reply.arrays.items() if name.startswith(f"{stem}f:")}
+        if mine:
+            found[to.schema.node_types[columns.type_id].name] = arguments.columns(mine, columns.names)
+    return found

@@ -19,6 +19,8 @@ Ragged2 = tuple[Ids, Values]
 FeatureValue = Values | Ragged2
 Features = Mapping[str, FeatureValue]
 """Columns by name: an array ``[n, *shape]`` where dense, ``(indptr, values)`` where ragged or bytes."""
+NodeFeatures = Mapping[str, Features]
+"""Columns by node type."""
 
 
 def _shown(value: object) -> str:

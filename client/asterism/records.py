@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.arrays import Features, FeatureValue, Ids, Probabilities, Ragged2, Shown, Types, Values, Weights
+from asterism.arrays import Features, FeatureValue, Ids, NodeFeatures, Probabilities, Ragged2, Shown, Types, Values, Weights
 from asterism.bipartite import Adjacency, Layer, LayerSample, LayerStack, MultiHop
 from asterism.catalog import Host, Job, SpaceInfo, Task
 from asterism.results import ExportedFile, PartUnits, TaskResult, TypeAudit
@@ -36,6 +36,7 @@ __all__ = [
     "MultiHop",
     "NeighborSample",
     "NodeBatch",
+    "NodeFeatures",
     "NodeRows",
     "NodeSample",
     "PairBatch",
@@ -162,6 +163,8 @@ class FanoutHop(Shown):
     probabilities: Probabilities | None = None
     """float64, of each drawn edge at the node of the hop before, as of `NeighborSample`; a path's is the product along it."""
     fanout: int
+    features: NodeFeatures | None = None
+    """A row for each of ``nodes``; what is of another type has zeros, or an empty row. None when not asked for."""
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -174,6 +177,8 @@ class FanoutSample(Shown):
     seeds: Ids
     """int64 [m]: where it starts."""
     hops: tuple[FanoutHop, ...]
+    features: NodeFeatures | None = None
+    """Of the seeds; None when not asked for."""
     seed: int
     version: int
     token: str = ""
@@ -227,6 +232,8 @@ class Subgraph(Shown):
     """New nodes per hop, the seeds first."""
     num_sampled_edges: Mapping[str, tuple[int, ...]]
     """Edges per hop."""
+    features: NodeFeatures | None = None
+    """A row for each of ``nodes``; None when not asked for."""
     seed: int
     version: int
     token: str = ""

@@ -1,4 +1,4 @@
-"""Sampling calls: nodes, edges, neighbors, fanouts."""
+"""Sampling calls: nodes, edges, neighbors; and making any of them again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from asterism import answers, arguments, replay
 from asterism.pins import Lease
-from asterism.records import EdgeSample, FanoutSample, Ids, NeighborSample, NodeSample, Types
+from asterism.records import EdgeSample, Ids, NeighborSample, NodeSample, Types
 from asterism.session import Session
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Schema
@@ -237,70 +237,6 @@ class Sampler:
             want_probabilities=probabilities,
         )
         return self._sampled("sample_neighbors", answers.neighbor_sample, head, arrays)
-
-    def sample_fanout(
-        self,
-        nodes: ArrayLike,
-        metapath: Sequence[Names],
-        fanouts: Sequence[int],
-        *,
-        ntype: NodeTypes = None,
-        weighted: bool = True,
-        weight: str = "",
-        replace: bool = True,
-        direction: str = "out",
-        weights: bool = True,
-        edge_ids: bool = False,
-        probabilities: bool = False,
-        seed: int | None = None,
-        version: int | None = None,
-    ) -> FanoutSample:
-        """Draw neighbors of neighbors: hop h draws ``fanouts[h]`` neighbors of every entry of the hop before.
-
-        Parameters
-        ----------
-        nodes : int64[m]
-            Where to start.
-        metapath : list of (str or list of str)
-            The edge types of each hop.
-        fanouts : list of int
-            Neighbors per node of each hop.
-        ntype, weighted, weight, replace, direction, weights, edge_ids, probabilities
-            As of `sample_neighbors`.
-
-        Returns
-        -------
-        FanoutSample
-            ``hops[h].nodes`` is int64[m * fanouts[0] * .. * fanouts[h]], padded with -1; what has no node has no neighbors.
-
-        Examples
-        --------
-        >>> sample = graph.sample_fanout(seeds, ["cites", "cites"], [15, 10])  # doctest: +SKIP
-        >>> sample.hops[1].nodes.reshape(len(seeds), 15, 10)  # doctest: +SKIP
-        """
-        if isinstance(metapath, str) or len(metapath) != len(fanouts) or not fanouts:
-            raise InvalidRequest(f"metapath {metapath!r} and fanouts {fanouts!r}: expected two lists of the same length, one entry per hop")
-        steps = [self._session.edge_type_ids(self.space, arguments.names(step)) for step in metapath]
-        ids = arguments.ids("nodes", nodes, least=-1)
-        way = direction_of(direction)
-        node_type, arrays = self._starts(ids, ntype, steps[0], way)
-        used = arguments.seed(seed)
-        counts = [arguments.count(f"fanouts[{h}]", fanout) for h, fanout in enumerate(fanouts)]
-        head = wire.SampleFanoutRequest(
-            space=self.space,
-            version=self._version(version),
-            seed=used,
-            hops=[wire.Hop(edge_types=step, count=fanout) for step, fanout in zip(steps, counts, strict=True)],
-            node_type=node_type,
-            replace=replace,
-            uniform=not weighted,
-            weight=weight,
-            direction=way,
-            want_weights=weights,
-            want_edge_ids=edge_ids,
-            want_probabilities=probabilities,
-        )
-        return self._sampled("sample_fanout", answers.fanout_sample, head, arrays)
 
     def replay(self, token: str, nodes: ArrayLike | None = None, ntype: ArrayLike | None = None, *, exclude: arguments.Excluded = None) -> Any:
         """Make a sampling call again: the same record, whoever made the call, wherever and whenever.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from numpy.typing import ArrayLike
 
 from asterism import answers, arguments
+from asterism.fanouts import Columns, wanted_features
 from asterism.reading import Reader
 from asterism.records import Subgraph
 from asterism.sampling import Names, NodeTypes, direction_of
@@ -32,6 +33,7 @@ class Subgraphs(Reader):
         expand: str = "first",
         weights: bool = False,
         edge_ids: bool = True,
+        node_features: Columns = None,
         seed: int | None = None,
         version: int | None = None,
     ) -> Subgraph:
@@ -58,6 +60,8 @@ class Subgraphs(Reader):
             (DGL's blocks).
         weights, edge_ids : bool
             Whether to give these too.
+        node_features : list of str, or dict of node type to list of str
+            Features of the nodes to bring along, as of `sample_fanout`: a row for each of ``nodes``.
 
         Returns
         -------
@@ -96,6 +100,7 @@ class Subgraphs(Reader):
             every=expand == "every",
             want_edge_ids=edge_ids,
             want_weights=weights,
+            node_features=wanted_features(self.schema, node_features),
         )
         return self._sampled("sample_subgraph", answers.subgraph, head, arrays)
 

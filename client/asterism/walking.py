@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 
 from asterism import answers, arguments
+from asterism.fanouts import Fanouts
 from asterism.metapaths import Metapath, metapaths_of
 from asterism.records import WalkSample
-from asterism.sampling import Names, NodeTypes, Sampler, direction_of
+from asterism.sampling import Names, NodeTypes, direction_of
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
 
 
-class Walker(Sampler):
+class Walker(Fanouts):
     """The walking half of a graph."""
 
     def metapaths(self, text: str) -> tuple[Metapath, ...]:

@@ -15,7 +15,7 @@ from asterism_proto.errors import InvalidRequest, NotFound, Stale, Unavailable
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
 from daemonkit.calls import Call, Transport
-from graphd import read, rows, sample, subgraph, walk, write
+from graphd import along, read, rows, sample, subgraph, walk, write
 from graphd.fanout import Fanout
 from graphd.news import News
 from graphd.once import Groups, Run, Single, SmallLoads
@@ -186,8 +186,9 @@ class GraphApi(Operators):
         def run(at: Sampling) -> Sections:
             nodes, types = starts_of(request, at.space.schema)
             hops = [hop_of(at.space.schema, head, hop.edge_types, hop.count, h) for h, hop in enumerate(head.hops)]
-            followed = [edge_type for hop in hops for edge_type in hop.edge_types]
-            return sample.fanout(at.by(weights_of(EDGE, at.space.schema, followed, head.weight)), hops, nodes, head.node_type, types)
+            followed, columns = [edge_type for hop in hops for edge_type in hop.edge_types], along.wanted(at.space.schema, head)
+            drawn = sample.fanout(at.by(weights_of(EDGE, at.space.schema, followed, head.weight)), hops, nodes, head.node_type, types)
+            return along.fanout(at, columns, hops, nodes, head.node_type, types, drawn)
 
         sections, version = self._answered(request, call, run)
         return Frame(wire.SampleFanoutReply(version=version.version, digest=version.digest), sections)
@@ -213,7 +214,7 @@ class GraphApi(Operators):
             nodes, types = starts_of(request, at.space.schema)
             how = subgraph_of(at.space.schema, head)
             by = at.by(weights_of(EDGE, at.space.schema, [reach.edge_type for reach in head.reach], head.weight))
-            return subgraph.subgraph(by, how, nodes, head.node_type, types)
+            return along.subgraph(at, along.wanted(at.space.schema, head), subgraph.subgraph(by, how, nodes, head.node_type, types))
 
         sections, version = self._answered(request, call, run)
         return Frame(wire.SampleSubgraphReply(version=version.version, digest=version.digest), sections)

@@ -68,7 +68,7 @@ def neighbors(sampling: Sampling, what: Adjacent, nodes: Ids, node_type: int, ty
         found = dict(reply.arrays)
         answers.append((rows, found.pop("indptr"), found))
     indptr, out = split.merged_ragged(len(nodes), answers)
-    _check_size(out, f"the neighbors of {len(nodes)} nodes")
+    check_size(out, f"the neighbors of {len(nodes)} nodes")
     if by_weight:
         out = split.reordered(indptr, out, [-out["weights"], out["ids"]])
     elif what.sort == "id":
@@ -110,17 +110,17 @@ def node_types(sampling: Sampling, nodes: Ids, node_type: int, types: Types | No
 
 def node_features(sampling: Sampling, type_id: int, names: Sequence[str], nodes: Ids) -> Sections:
     """Columns of nodes of one type, and which of them were found."""
-    _check_columns(sampling.space.schema.node_types[type_id], names)
+    check_columns(sampling.space.schema.node_types[type_id], names)
     head = store.ReadNodeFeaturesRequest(at=sampling.at(), type_id=type_id, names=names)
     plan = split.owners(sampling.space, nodes) or [(0, None)]
     asked = [(host, Frame(head, {"ids": split.taken(nodes, rows)})) for host, rows in plan]
     replies = sampling.ask("read_node_features", asked)
-    return _merged_columns(len(nodes), [rows for _, rows in plan], replies)
+    return merged_columns(len(nodes), [rows for _, rows in plan], replies)
 
 
 def edge_features(sampling: Sampling, type_id: int, names: Sequence[str], eids: Ids) -> Sections:
     """Columns of edges of one type, by edge id."""
-    _check_columns(sampling.space.schema.edge_types[type_id], names)
+    check_columns(sampling.space.schema.edge_types[type_id], names)
     space = sampling.space
     head = store.ReadEdgeFeaturesRequest(at=sampling.at(), type_id=type_id, names=names)
     plan: list[tuple[int, Ids | None]] = [(0, None)]
@@ -128,13 +128,13 @@ def edge_features(sampling: Sampling, type_id: int, names: Sequence[str], eids: 
         plan = [*split.by_host(space, (eids % space.schema.parts).astype(np.int32))] or plan
     asked = [(host, Frame(head, {"eids": split.taken(eids, rows)})) for host, rows in plan]
     replies = sampling.ask("read_edge_features", asked)
-    return _merged_columns(len(eids), [rows for _, rows in plan], replies)
+    return merged_columns(len(eids), [rows for _, rows in plan], replies)
 
 
 def scan_nodes(sampling: Sampling, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]) -> tuple[Sections, int]:
     """A run of one part's nodes by id, and where the next one begins (-1: that was all)."""
     owner = sampling.space.schema.node_types[type_id]
-    _check_columns(owner, names)
+    check_columns(owner, names)
     head = store.ReadNodesRequest(
         at=sampling.at(),
         type_id=type_id,
@@ -171,7 +171,7 @@ def nodes_at(sampling: Sampling, type_id: int, places: Ids) -> tuple[Sections, i
 def scan_edges(sampling: Sampling, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]) -> tuple[Sections, int]:
     """A run of one part's edges in out-adjacency order, its features fetched by edge id, and where the next one begins."""
     owner = sampling.space.schema.edge_types[type_id]
-    _check_columns(owner, names)
+    check_columns(owner, names)
     head = store.ReadEdgesRequest(
         at=sampling.at(), type_id=type_id, part=part, cursor=cursor, limit=_rows(owner, names, limit, 28), weight=sampling.weights
     )
@@ -195,7 +195,7 @@ def _next_cursor(reply: Frame) -> int:
     return int(head.next_cursor)
 
 
-def _merged_columns(count: int, rows: Sequence[Ids | None], replies: Sequence[Frame]) -> Sections:
+def merged_columns(count: int, rows: Sequence[Ids | None], replies: Sequence[Frame]) -> Sections:
     """Columns of every host's rows in the order of the request; ragged ones by their row lengths."""
     stems = sorted(name[: -len(".indptr")] for name in replies[0].arrays if name.endswith(".indptr"))
     delimited = {f"{stem}.{half}" for stem in stems for half in ("indptr", "values")}
@@ -205,11 +205,11 @@ def _merged_columns(count: int, rows: Sequence[Ids | None], replies: Sequence[Fr
         values = f"{stem}.values"
         out[f"{stem}.indptr"], merged = split.merged_ragged(count, [(own, a[f"{stem}.indptr"], {values: a[values]}) for own, a in answers])
         out |= merged
-    _check_size(out, f"the features of {count} rows")
+    check_size(out, f"the features of {count} rows")
     return out
 
 
-def _check_columns(owner: NodeType | EdgeType, names: Sequence[str]) -> None:
+def check_columns(owner: NodeType | EdgeType, names: Sequence[str]) -> None:
     """Refuse names that the type has not; "weight" is every node's."""
     for name in names:
         if not (name == "weight" and isinstance(owner, NodeType)):
@@ -232,7 +232,8 @@ def _row_bytes(feature: Feature) -> int:
     return int(np.dtype(feature.dtype).itemsize * np.prod(feature.shape, dtype=np.int64))
 
 
-def _check_size(sections: dict[str, NDArray[Any]], what: str) -> None:
+def check_size(sections: dict[str, NDArray[Any]], what: str) -> None:
+    """Refuse an answer that does not fit into a reply."""
     size = sum(array.nbytes for array in sections.values())
     if size > REPLY_BYTES:
         raise InvalidRequest(f"{what} have {size} bytes, one reply at most {REPLY_BYTES}; ask for fewer at a time")

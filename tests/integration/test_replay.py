@@ -28,6 +28,7 @@ CALLS: dict[str, tuple[Sampling, tuple[np.ndarray, ...]]] = {
     "neighbors": (lambda g: g.sample_neighbors(USERS, ["buys", "follows"], 4, edge_ids=True, probabilities=True), (USERS,)),
     "neighbors of mixed types": (lambda g: g.sample_neighbors(MIXED, "buys", 3, ntype=TYPES, direction="in", weights=False), (MIXED, TYPES)),
     "fanout": (lambda g: g.sample_fanout(USERS, ["follows", ["buys"]], [3, 2], replace=False), (USERS,)),
+    "fanout with features": (lambda g: g.sample_fanout(USERS, ["follows", "buys"], [3, 2], node_features=["age", "tags"]), (USERS,)),
     "walk": (lambda g: g.random_walk(USERS, ["follows"], 6, restart=0.25, edge_ids=True), (USERS,)),
     "walks over different neighbors": (lambda g: g.random_walk(USERS, ["follows"], 3, walks=4, first_step="distinct"), (USERS,)),
     "subgraph": (lambda g: g.sample_subgraph(USERS, [3, 2], ["follows", "buys"], ntype="user", weights=True), (USERS,)),

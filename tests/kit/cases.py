@@ -151,6 +151,12 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "disjoint subgraph against the edges": lambda: graph.sample_subgraph(
             papers[:20], {"cites": [-1, 2], "writes": [3, 0]}, ntype="paper", direction="in", disjoint=True, expand="every", seed=SEED
         ),
+        "fanout with features": lambda: graph.sample_fanout(
+            papers, [["cites", "by"], None], [3, 2], node_features=["age", "name", "vec", "words", "weight"], seed=SEED
+        ),
+        "subgraph with features": lambda: graph.sample_subgraph(
+            papers[:20], [3, 2], ntype="paper", node_features={"paper": ["words", "vec"], "person": ["name"]}, seed=SEED
+        ),
         "nodes by name": lambda: graph.sample_nodes(700, weight="aged", seed=SEED),
         "distinct nodes by name": lambda: graph.sample_nodes(300, "person", weight="aged", replace=False, probabilities=True, seed=SEED),
         "edges by name": lambda: graph.sample_edges(900, ["writes", "cites"], weight="recent", probabilities=True, seed=SEED),
@@ -170,6 +176,7 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "node features": lambda: graph.node_features(people, ["age", "name", "weight"], "person"),
         "paper features": lambda: graph.node_features(papers, ["words", "vec"]),
         "edge features": lambda: graph.edge_features([0, 5, WRITES - 1, 10**12, -1, 5], ["tags", "when"], "writes"),
+        "nodes by place": lambda: graph.nodes_at("person", np.arange(PEOPLE)[::-3].copy()),
         "scan of nodes": lambda: list(graph.scan_nodes("person", ["name"], rows=13)),
         "scan of edges": lambda: list(graph.scan_edges("writes", ["tags", "when"], rows=37)),
         "scan of plain edges": lambda: list(graph.scan_edges("by")),
