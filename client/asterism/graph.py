@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from asterism import arguments, written
 from asterism.catalog import Job
 from asterism.loading import find_nodes
-from asterism.passes import Passes
 from asterism.pins import TERM_S, Lease, Pinned
-from asterism.records import EdgeBatch, Features, FeatureValue, NodeBatch
-from asterism.sampling import version_of
+from asterism.records import Features, FeatureValue
+from asterism.scans import Scans
 from asterism.session import Session
 from asterism.written import NO_FEATURES, Rows
 from asterism_proto.errors import InvalidRequest, NotReady
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from asterism.client import Client
 
 
-class Graph(Passes):
+class Graph(Scans):
     """The graph in a space: what ``client.graph(name)`` gives.
 
     Reads and samples see published versions; writes become visible with the next build.
@@ -128,68 +127,6 @@ class Graph(Passes):
         reply = self._session.read("edge_features", head, {"eids": arguments.ids("edge_ids", edge_ids, least=-1)})
         return arguments.columns(reply.arrays, wanted)
 
-    def scan_nodes(
-        self, ntype: str, names: str | Iterable[str] = (), *, weight: str = "", version: int | None = None, rows: int = 65536
-    ) -> Iterator[NodeBatch]:
-        """Every node of a type once: part after part, by id, all of one version.
-
-        Parameters
-        ----------
-        ntype : str
-            The node type.
-        names : str or list of str
-            Features to bring along.
-        weight : str
-            The name of the weights to give back; "" are the nodes' own.
-        rows : int
-            Of a batch at most; a server may give fewer.
-        """
-        type_id, _ = self._session.node_type(self.space, ntype)
-        wanted, pinned, limit = arguments.names(names), self._version(version), arguments.count("rows", rows, least=1)
-        for part in range(self.schema.parts):
-            cursor = 0
-            while cursor >= 0:
-                self._version(pinned or None)  # a lease may end while a scan is read
-                head = wire.ScanNodesRequest(
-                    space=self.space, version=pinned, type_id=type_id, part=part, cursor=cursor, limit=limit, names=wanted, weight=weight
-                )
-                reply = self._session.read("scan_nodes", head)
-                pinned, cursor = version_of(reply.head), _cursor(reply.head)
-                if len(reply.array("ids", "int64")):
-                    yield NodeBatch(
-                        part=part,
-                        ids=reply.array("ids", "int64"),
-                        weights=reply.array("weights", "float32"),
-                        features=arguments.columns(reply.arrays, wanted),
-                        version=pinned,
-                    )
-
-    def scan_edges(
-        self, etype: str, names: str | Iterable[str] = (), *, weight: str = "", version: int | None = None, rows: int = 65536
-    ) -> Iterator[EdgeBatch]:
-        """Every edge of a type once: part after part of the sources, in out-adjacency order, all of one version."""
-        type_id, _ = self._session.edge_type(self.space, etype)
-        wanted, pinned, limit = arguments.names(names), self._version(version), arguments.count("rows", rows, least=1)
-        for part in range(self.schema.parts):
-            cursor = 0
-            while cursor >= 0:
-                self._version(pinned or None)  # a lease may end while a scan is read
-                head = wire.ScanEdgesRequest(
-                    space=self.space, version=pinned, type_id=type_id, part=part, cursor=cursor, limit=limit, names=wanted, weight=weight
-                )
-                reply = self._session.read("scan_edges", head)
-                pinned, cursor = version_of(reply.head), _cursor(reply.head)
-                if len(reply.array("src", "int64")):
-                    yield EdgeBatch(
-                        part=part,
-                        src=reply.array("src", "int64"),
-                        dst=reply.array("dst", "int64"),
-                        edge_ids=reply.array("eids", "int64"),
-                        weights=reply.array("weights", "float32"),
-                        features=arguments.columns(reply.arrays, wanted),
-                        version=pinned,
-                    )
-
     # -- writes ---------------------------------------------------------------------------------------------------
 
     def upsert_nodes(self, ids: ArrayLike, ntype: str, weights: ArrayLike | None = None, features: Features | None = None) -> int:
@@ -268,7 +205,3 @@ class Graph(Passes):
 
 def _has(node_type: NodeType, names: list[str]) -> bool:
     return set(names) <= {feature.name for feature in node_type.features} | {"weight"}
-
-
-def _cursor(head: Any) -> int:
-    return int(head.next_cursor)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from asterism.versions import PinInfo, Share, VersionInfo
 
 __all__ = [
     "Adjacency",
+    "Cursor",
     "EdgeBatch",
     "EdgeSample",
     "ExportedFile",
@@ -297,6 +299,15 @@ class Ragged(Shown):
         return self.nodes[self.indptr[row] : self.indptr[row + 1]]
 
 
+class Cursor(NamedTuple):
+    """Where a batch of a scan ends, for the scan to go on from."""
+
+    version: int
+    part: int
+    row: int
+    """As servers count; -1: the part has been read to its end."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class NodeBatch(Shown):
     """A run of nodes of one part, by id."""
@@ -306,6 +317,8 @@ class NodeBatch(Shown):
     weights: Weights
     features: Features = field(default_factory=dict)
     version: int
+    cursor: Cursor | None = None
+    """Where it ends, ``after`` of a scan that goes on there; None of a batch that no scan gave."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -322,6 +335,7 @@ class EdgeBatch(Shown):
     weights: Weights
     features: Features = field(default_factory=dict)
     version: int
+    cursor: Cursor | None = None
 
     def __len__(self) -> int:
         return len(self.src)

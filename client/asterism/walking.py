@@ -80,16 +80,14 @@ class Walker(Fanouts):
             Walks from each node; None: one.
         first_step : {"independent", "distinct"}
             "distinct": the first step goes to ``walks`` different neighbors, without replacement (by the weight of all edges to
-            each), and a walk goes on from each that there is: a node with two neighbors has two walks, one without has none.
-            It is no restart, and goes along one edge type.
+            each, of one edge type), and a walk goes on from each that there is: a node with two has two walks, one without none.
         edge_ids : bool
             Whether to give the edges' ids too.
 
         Returns
         -------
         WalkSample
-            ``nodes`` int64[m, length + 1], the start first; behind a dead end -1. With ``walks``, ``starts`` says which node's
-            each walk is.
+            ``nodes`` int64[m, length + 1], the start first; behind a dead end -1. With ``walks``, ``starts`` says whose each is.
 
         Notes
         -----
@@ -102,32 +100,17 @@ class Walker(Fanouts):
         >>> graph.random_walk([1, 2], ["follows", "likes"], 4, seed=3).nodes.shape  # doctest: +SKIP
         (2, 5)
         """
-        if isinstance(metapath, str) or (metapath is not None and not len(metapath)):
-            raise InvalidRequest(f"metapath {metapath!r}: expected a list with the edge types of each step")
-        steps = [self._session.edge_type_ids(self.space, arguments.names(step)) for step in ([None] if metapath is None else metapath)]
-        if length is None and metapath is None:
-            raise InvalidRequest("a walk needs a metapath or a length; say how many steps it has")
-        if not 0.0 <= restart <= 1.0:
-            raise InvalidRequest(f"restart {restart}: a probability is in 0 .. 1")
-        for name, value in (("p", p), ("q", q)):
-            if not 1e-3 <= value <= 1e3:
-                raise InvalidRequest(f"{name} {value}: expected 0.001 to 1000")
-        if first_step not in ("independent", "distinct"):
-            raise InvalidRequest(f"first_step {first_step!r}: expected 'independent' or 'distinct'")
-        distinct = first_step == "distinct"
-        if distinct and (walks is None or len(steps[0]) != 1):
-            raise InvalidRequest("first_step 'distinct' needs to know how many walks from each node, and along which one edge type they start")
-        taken = len(steps) if length is None else arguments.count("length", length)
+        steps = self._steps(metapath, length)
+        _check(steps, restart, p, q, walks, first_step)
         ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
         node_type, arrays = self._starts(ids, ntype, steps[0], way)
-        used = arguments.seed(seed)
         head = wire.RandomWalkRequest(
             space=self.space,
             version=self._version(version),
-            seed=used,
+            seed=arguments.seed(seed),
             steps=[store.Step(edge_types=step) for step in steps],
-            length=taken,
+            length=len(steps) if length is None else arguments.count("length", length),
             node_type=node_type,
             uniform=not weighted,
             weight=weight,
@@ -137,6 +120,27 @@ class Walker(Fanouts):
             q=q,
             want_edge_ids=edge_ids,
             walks=0 if walks is None else arguments.count("walks", walks, least=1),
-            different_first=distinct,
+            different_first=first_step == "distinct",
         )
         return self._sampled("random_walk", answers.walk_sample, head, arrays)
+
+    def _steps(self, metapath: Sequence[Names] | None, length: int | None) -> list[list[int]]:
+        """The edge types of each step."""
+        if isinstance(metapath, str) or (metapath is not None and not len(metapath)):
+            raise InvalidRequest(f"metapath {metapath!r}: expected a list with the edge types of each step")
+        if length is None and metapath is None:
+            raise InvalidRequest("a walk needs a metapath or a length; say how many steps it has")
+        return [self._session.edge_type_ids(self.space, arguments.names(step)) for step in ([None] if metapath is None else metapath)]
+
+
+def _check(steps: Sequence[Sequence[int]], restart: float, p: float, q: float, walks: int | None, first_step: str) -> None:
+    """Refuse how walks can not go."""
+    if not 0.0 <= restart <= 1.0:
+        raise InvalidRequest(f"restart {restart}: a probability is in 0 .. 1")
+    for name, value in (("p", p), ("q", q)):
+        if not 1e-3 <= value <= 1e3:
+            raise InvalidRequest(f"{name} {value}: expected 0.001 to 1000")
+    if first_step not in ("independent", "distinct"):
+        raise InvalidRequest(f"first_step {first_step!r}: expected 'independent' or 'distinct'")
+    if first_step == "distinct" and (walks is None or len(steps[0]) != 1):
+        raise InvalidRequest("first_step 'distinct' needs to know how many walks from each node, and along which one edge type they start")

@@ -223,7 +223,7 @@ def _feed(update: Callable[[bytes], None], value: Any) -> None:
             _feed(update, item)
     elif hasattr(value, "__dataclass_fields__"):
         for name in value.__dataclass_fields__:
-            if name not in ("version", "token"):  # not part of the promise: rebuilt content has another one
+            if name not in ("version", "token", "cursor"):  # not part of the promise: rebuilt content has another one
                 _feed(update, getattr(value, name))
     else:
         update(repr(value).encode())
