@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from asterism import arguments, written
 from asterism.catalog import Job
+from asterism.explain import Explainer
 from asterism.loading import find_nodes
 from asterism.pins import TERM_S, Lease, Pinned
 from asterism.records import Features, FeatureValue
@@ -91,6 +92,15 @@ class Graph(Scans):
 
     def _held(self, lease: Lease) -> Graph:
         return Graph(self._session, self.space, self.client, version=lease.pin.version, lease=lease)
+
+    @property
+    def explain(self) -> Explainer:
+        """The sampling calls, each of which tells what it takes: ``graph.explain.sample_nodes(...)``.
+
+        The call is made, and gives an `Explanation` instead of its sample: which share of the draws falls on each type and part,
+        how many are expected and how many there are, which storaged is asked for how much, in how many rounds and bytes.
+        """
+        return Explainer(self)
 
     # -- reads ----------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism.accounts import Asked, DrawShare, Explanation
 from asterism.arrays import Features, FeatureValue, Ids, NodeFeatures, Probabilities, Ragged2, Shown, Types, Values, Weights
 from asterism.bipartite import Adjacency, Layer, LayerSample, LayerStack, MultiHop
 from asterism.catalog import Host, Job, SpaceInfo, Task
@@ -21,9 +22,12 @@ from asterism.versions import PinInfo, Share, VersionInfo
 
 __all__ = [
     "Adjacency",
+    "Asked",
     "Cursor",
+    "DrawShare",
     "EdgeBatch",
     "EdgeSample",
+    "Explanation",
     "ExportedFile",
     "FanoutHop",
     "FanoutSample",

@@ -16,6 +16,7 @@ from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
 from daemonkit.calls import Call, Transport
 from graphd import along, read, rows, sample, subgraph, walk, write
+from graphd.explain import Explaining
 from graphd.fanout import Fanout
 from graphd.news import News
 from graphd.once import Groups, Run, Single, SmallLoads
@@ -46,7 +47,7 @@ _ONCE_BYTES = 16 << 20
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.2
 
 
-class GraphApi(Operators):
+class GraphApi(Operators, Explaining):
     """The handlers of the Graph service.
 
     Parameters

@@ -137,6 +137,13 @@ class Fanout:
             raise failed
         return replies
 
+    def address(self, uuid: str) -> str:
+        """Where a host is, in words; "" where metad has not said."""
+        try:
+            return self._hosts.address(uuid)
+        except Unavailable:
+            return ""
+
     def _start(self, method: Method, uuid: str, request: Frame, call: Call) -> Pending:
         try:
             return self._hosts.transport(uuid).start(method, request, call.remaining())
@@ -150,8 +157,5 @@ class Fanout:
         """The same error, saying whose it is."""
         if uuid in error.message:
             return error
-        try:
-            at = f" at {self._hosts.address(uuid)}"
-        except Unavailable:
-            at = ""
-        return type(error)(f"storaged {uuid}{at}: {error.message}")
+        address = self.address(uuid)
+        return type(error)(f"storaged {uuid}{f' at {address}' if address else ''}: {error.message}")

@@ -83,20 +83,32 @@ def degrees(sampling: Sampling, edge_types: Sequence[int], direction: pb.Directi
     head = store.ReadDegreesRequest(at=sampling.at(), edge_types=edge_types, node_type=node_type, direction=direction)
     if len(nodes) * len(edge_types) * 8 > REPLY_BYTES:
         raise InvalidRequest(f"the degrees of {len(nodes)} nodes do not fit into one reply; ask for {REPLY_BYTES // (8 * len(edge_types))} at a time")
-    plan = split.owners(sampling.space, nodes) or [(0, None)]
-    asked = []
-    for host, rows in plan:
-        sections: Sections = {"ids": split.taken(nodes, rows)}
-        if types is not None:
-            sections["types"] = split.taken(types, rows)
-        asked.append((host, Frame(head, sections)))
-    replies = sampling.ask("read_degrees", asked)
-    return split.merged(len(nodes), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)])
+    return _rows_read(sampling, "read_degrees", head, nodes, types)
+
+
+def measures(
+    sampling: Sampling, edge_types: Sequence[int], direction: pb.Direction, uniform: bool, nodes: Ids, node_type: int, types: Types | None
+) -> NDArray[np.float64]:
+    """What each edge type weighs at each node, in draws by the weights of ``sampling``: float64[m, types]."""
+    head = store.ReadDegreesRequest(
+        at=sampling.at(),
+        edge_types=edge_types,
+        node_type=node_type,
+        direction=direction,
+        measures=True,
+        uniform=uniform,
+        weight=sampling.weights,
+    )
+    return _rows_read(sampling, "read_degrees", head, nodes, types)["measures"]
 
 
 def node_types(sampling: Sampling, nodes: Ids, node_type: int, types: Types | None) -> Sections:
     """The type of each node, -1 where there is no such node: section types int32[m]."""
-    head = store.ReadNodeTypesRequest(at=sampling.at(), node_type=node_type)
+    return _rows_read(sampling, "read_node_types", store.ReadNodeTypesRequest(at=sampling.at(), node_type=node_type), nodes, types)
+
+
+def _rows_read(sampling: Sampling, method: str, head: Message, nodes: Ids, types: Types | None) -> Sections:
+    """What the hosts of nodes say of each."""
     plan = split.owners(sampling.space, nodes) or [(0, None)]
     asked = []
     for host, rows in plan:
@@ -104,7 +116,7 @@ def node_types(sampling: Sampling, nodes: Ids, node_type: int, types: Types | No
         if types is not None:
             sections["types"] = split.taken(types, rows)
         asked.append((host, Frame(head, sections)))
-    replies = sampling.ask("read_node_types", asked)
+    replies = sampling.ask(method, asked)
     return split.merged(len(nodes), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)])
 
 

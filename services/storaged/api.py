@@ -249,8 +249,12 @@ class StoreApi(Operators):
         return Frame(pb.ReadNeighborsReply(), sections)
 
     def read_degrees(self, request: Frame, call: Call) -> Frame:
-        """How many edges the nodes that live here have."""
-        return Frame(pb.ReadDegreesReply(), {"degrees": draw.degrees(self._version(request.head.at), **_near(request))})  # type: ignore[attr-defined]
+        """How many edges the nodes that live here have, or what they weigh."""
+        head: Any = request.head
+        if head.measures:
+            version = self._version(head.at).weighed(head.weight, draw.EDGE, head.edge_types)
+            return Frame(pb.ReadDegreesReply(), {"measures": draw.measures(version, uniform=head.uniform, **_near(request))})
+        return Frame(pb.ReadDegreesReply(), {"degrees": draw.degrees(self._version(head.at), **_near(request))})
 
     def read_node_features(self, request: Frame, call: Call) -> Frame:
         """Feature columns of nodes that live here."""

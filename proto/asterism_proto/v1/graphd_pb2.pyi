@@ -656,6 +656,66 @@ class NodesAtReply(_message.Message):
     count: int
     def __init__(self, version: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
 
+class ExplainRequest(_message.Message):
+    __slots__ = ("space", "version", "method", "request")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    method: str
+    request: bytes
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., method: _Optional[str] = ..., request: _Optional[bytes] = ...) -> None: ...
+
+class Asked(_message.Message):
+    __slots__ = ("round", "method", "host", "address", "rows", "sent", "received")
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    SENT_FIELD_NUMBER: _ClassVar[int]
+    RECEIVED_FIELD_NUMBER: _ClassVar[int]
+    round: int
+    method: str
+    host: str
+    address: str
+    rows: int
+    sent: int
+    received: int
+    def __init__(self, round: _Optional[int] = ..., method: _Optional[str] = ..., host: _Optional[str] = ..., address: _Optional[str] = ..., rows: _Optional[int] = ..., sent: _Optional[int] = ..., received: _Optional[int] = ...) -> None: ...
+
+class DrawShare(_message.Message):
+    __slots__ = ("type_id", "part", "host", "share", "expected", "drawn")
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_FIELD_NUMBER: _ClassVar[int]
+    DRAWN_FIELD_NUMBER: _ClassVar[int]
+    type_id: int
+    part: int
+    host: str
+    share: float
+    expected: float
+    drawn: int
+    def __init__(self, type_id: _Optional[int] = ..., part: _Optional[int] = ..., host: _Optional[str] = ..., share: _Optional[float] = ..., expected: _Optional[float] = ..., drawn: _Optional[int] = ...) -> None: ...
+
+class ExplainReply(_message.Message):
+    __slots__ = ("version", "digest", "asked", "shares", "reply_bytes")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    SHARES_FIELD_NUMBER: _ClassVar[int]
+    REPLY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    digest: str
+    asked: _containers.RepeatedCompositeFieldContainer[Asked]
+    shares: _containers.RepeatedCompositeFieldContainer[DrawShare]
+    reply_bytes: int
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., asked: _Optional[_Iterable[_Union[Asked, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[DrawShare, _Mapping]]] = ..., reply_bytes: _Optional[int] = ...) -> None: ...
+
 class Replay(_message.Message):
     __slots__ = ("method", "request", "digest", "nodes", "crc")
     METHOD_FIELD_NUMBER: _ClassVar[int]

@@ -394,16 +394,22 @@ class ReadNeighborsReply(_message.Message):
     def __init__(self) -> None: ...
 
 class ReadDegreesRequest(_message.Message):
-    __slots__ = ("at", "edge_types", "node_type", "direction")
+    __slots__ = ("at", "edge_types", "node_type", "direction", "measures", "uniform", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    MEASURES_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     at: At
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_type: int
     direction: _common_pb2.Direction
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ...) -> None: ...
+    measures: bool
+    uniform: bool
+    weight: str
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., measures: bool = ..., uniform: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ReadDegreesReply(_message.Message):
     __slots__ = ()

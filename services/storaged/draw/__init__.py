@@ -16,7 +16,7 @@ from storaged.draw.numbered import numbered_nodes
 from storaged.draw.ragged import Ragged, read_neighbors
 from storaged.draw.scans import nodes_at, read_edges, read_nodes
 from storaged.draw.second import are_joined
-from storaged.draw.top import degrees, top_neighbors
+from storaged.draw.top import degrees, measures, top_neighbors
 from storaged.draw.version import EDGE, NODE, Share, Version, by_name
 from storaged.draw.walk import Places, Rules, Walks, walk
 
@@ -45,6 +45,7 @@ __all__ = [
     "ends",
     "expand",
     "grow",
+    "measures",
     "neighbors",
     "node_features",
     "node_types",

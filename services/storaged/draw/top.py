@@ -113,13 +113,28 @@ def degrees(
     InvalidRequest, Unavailable
         As `storaged.draw.neighbors`.
     """
+    counts = measures(version, edge_types=edge_types, node_type=node_type, ids=ids, types=types, direction=direction, uniform=True)
+    return counts.astype(np.int64)
+
+
+def measures(
+    version: Version,
+    *,
+    edge_types: Sequence[int],
+    node_type: int,
+    ids: NDArray[np.int64],
+    types: NDArray[np.int32] | None = None,
+    direction: int,
+    uniform: bool,
+) -> NDArray[np.float64]:
+    """What each edge type weighs at each node in draws of neighbors: float64[m, types], the degree where uniform; as `degrees`."""
     near = checked_edge_types(version, edge_types, node_type, direction)
     checked_outputs("degrees", ids.size, len(edge_types))
-    out = np.zeros((ids.size, len(edge_types)), np.int64)
+    out = np.zeros((ids.size, len(edge_types)), np.float64)
     for group in groups_of(version, node_type, ids, types):
         for column, (edge_type, end) in enumerate(zip(edge_types, near, strict=True)):
             if end == group.type_id:
-                measure = np.empty(group.rows.size, np.float64)
-                measure_rows(group.rows, adjacency(group.image, edge_type, direction).indptr, settled(EMPTY_F64), measure)
-                out[group.at, column] = measure.astype(np.int64)
+                measure, edges = np.empty(group.rows.size, np.float64), adjacency(group.image, edge_type, direction)
+                measure_rows(group.rows, edges.indptr, settled(EMPTY_F64) if uniform else edges.sums, measure)
+                out[group.at, column] = measure
     return out

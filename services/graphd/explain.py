@@ -1,0 +1,151 @@
+"""What a sampling call takes: where its draws fall, who is asked for what, in how many rounds and bytes."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_proto import arrays
+from asterism_proto.arrays import Frame
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.methods import GRAPH, STORE
+from asterism_proto.v1 import graphd_pb2 as wire
+from daemonkit.calls import Call
+from graphd import read
+from graphd.fanout import Fanout
+from graphd.requests import draw_of, hop_of, starts_of, weights_of
+from graphd.route import Space, Version
+from graphd.sample import Sampling
+from graphd.totals import EDGE, NODE
+from graphkit import split
+
+T = TypeVar("T")
+
+_GLOBAL = {"sample_nodes": NODE, "sample_edges": EDGE}
+_LOCAL = ("sample_neighbors", "sample_fanout")
+_SAMPLES = (*_GLOBAL, *_LOCAL, "sample_nodes_like", "sample_negatives", "sample_layer", "sample_layers", "sample_subgraph", "random_walk")
+
+
+class Counted(Fanout):
+    """Asks as another fanout does, and keeps account of it."""
+
+    def __init__(self, asking: Fanout) -> None:
+        self._asking = asking
+        self.asked: list[wire.Asked] = []
+        self._rounds = 0
+
+    def ask(self, name: str, space: Space, requests: Iterable[tuple[int, Frame]], call: Call) -> list[Frame]:
+        """The replies to (host, request) pairs, in their order; those of one call are one round."""
+        made = list(requests)
+        replies = self._asking.ask(name, space, made, call)
+        for (host, request), reply in zip(made, replies, strict=True):
+            self.asked.append(
+                wire.Asked(
+                    round=self._rounds,
+                    method=STORE[name].python_name,
+                    host=space.hosts[host],
+                    rows=_rows(request.arrays, reply.arrays),
+                    sent=len(arrays.encode(request)),
+                    received=len(arrays.encode(reply)),
+                )
+            )
+        self._rounds += 1
+        return replies
+
+
+def _rows(sent: Mapping[str, NDArray[Any]], received: Mapping[str, NDArray[Any]]) -> int:
+    """How many rows a storaged was asked for: of the nodes that were sent, or of the draws that fell to it."""
+    return len(sent["ids"] if "ids" in sent else next(iter(received.values()), ()))
+
+
+class Explaining(ABC):
+    """Handlers of the Graph service, one part of them."""
+
+    _fanout: Fanout
+
+    @abstractmethod
+    def _answered(self, request: Frame, call: Call, run: Callable[[Sampling], T]) -> tuple[T, Version]:
+        """Run a request at the version that it names, or at the current one."""
+
+    def explain(self, request: Frame, call: Call) -> Frame:
+        """Make a sampling call, and give account of it."""
+        head: Any = request.head
+        if head.method not in _SAMPLES:
+            raise InvalidRequest(f"{head.method!r} is no sampling call; expected one of {', '.join(_SAMPLES)}")
+        method = GRAPH[head.method]
+        asked: Any = method.unpack_request(arrays.encode(Frame(method.request.FromString(head.request), request.arrays)))
+        asked.head.space, asked.head.version = head.space, head.version
+        counted = Counted(self._fanout)
+        asking = copy.copy(self)
+        asking._fanout = counted
+        reply: Any = getattr(asking, head.method)(asked, call)
+        asked.head.version = reply.head.version
+
+        def told(at: Sampling) -> wire.ExplainReply:
+            for one in counted.asked:
+                one.address = at.fanout.address(one.host)
+            return wire.ExplainReply(
+                version=reply.head.version,
+                digest=reply.head.digest,
+                asked=counted.asked,
+                shares=_shares(at, head.method, asked, reply),
+                reply_bytes=len(arrays.encode(reply)),
+            )
+
+        return Frame(self._answered(asked, call, told)[0])
+
+
+def _shares(at: Sampling, method: str, asked: Frame, reply: Frame) -> list[wire.DrawShare]:
+    """Where the draws of a call were to fall, and did."""
+    head: Any = asked.head
+    if method in _GLOBAL:
+        return _global_shares(at, _GLOBAL[method], head, reply)
+    if method not in _LOCAL:
+        return []
+    schema, hop = at.space.schema, ".0" if method == "sample_fanout" else ""
+    first = head.hops[0] if hop else head
+    drawing = hop_of(schema, head, first.edge_types, first.count, 0)
+    by = at.by(weights_of(EDGE, schema, drawing.edge_types, head.weight))
+    nodes, types = starts_of(asked, schema)
+    weights = read.measures(by, drawing.edge_types, drawing.direction, drawing.uniform, nodes, head.node_type, types)
+    totals = weights.sum(axis=1, keepdims=True)
+    shares = np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0).sum(axis=0)
+    ids, kinds = reply.arrays[f"ids{hop}"], reply.arrays.get(f"types{hop}")
+    drawn = {edge_type: int(np.count_nonzero(ids >= 0 if kinds is None else kinds == edge_type)) for edge_type in drawing.edge_types}
+    return [
+        wire.DrawShare(
+            type_id=edge_type,
+            part=-1,
+            share=share / max(shares.sum(), 1e-300),
+            expected=share * drawing.count if drawing.replace else None,
+            drawn=drawn[edge_type],
+        )
+        for edge_type, share in zip(drawing.edge_types, shares.tolist(), strict=True)
+        if share
+    ]
+
+
+def _global_shares(at: Sampling, element: int, head: Any, reply: Frame) -> list[wire.DrawShare]:
+    space, schema = at.space, at.space.schema
+    what = draw_of(element, schema, head)
+    by = at.by(weights_of(element, schema, what.types, head.weight))
+    shares = by.version.totals.shares(element, what.types, uniform=what.uniform)
+    parts = split.part_of(reply.array("ids" if element == NODE else "src", "int64"), schema.parts, schema.placement)
+    drawn = np.bincount(reply.array("types", "int32") * schema.parts + parts, minlength=(max(what.types) + 1) * schema.parts)
+    return [
+        wire.DrawShare(
+            type_id=type_id,
+            part=part,
+            host=space.hosts[space.host_of_part[part]],
+            share=measure / shares.total,
+            expected=None if what.distinct else what.count * measure / shares.total,
+            drawn=drawn[type_id * schema.parts + part],
+        )
+        for type_id, part, measure in zip(shares.types.tolist(), shares.parts.tolist(), shares.measure.tolist(), strict=True)
+        if measure > 0
+    ]
