@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from asterism_proto import arrays
@@ -77,8 +78,11 @@ class Explaining(ABC):
         head: Any = request.head
         if head.method not in _SAMPLES:
             raise InvalidRequest(f"{head.method!r} is no sampling call; expected one of {', '.join(_SAMPLES)}")
-        method = GRAPH[head.method]
-        asked: Any = method.unpack_request(arrays.encode(Frame(method.request.FromString(head.request), request.arrays)))
+        asked: Any = Frame(GRAPH[head.method].request(), request.arrays)
+        try:
+            asked.head.ParseFromString(head.request)
+        except DecodeError as error:
+            raise InvalidRequest(f"{head.method}: the bytes to explain are not its request: {error}") from error
         asked.head.space, asked.head.version = head.space, head.version
         counted = Counted(self._fanout)
         asking = copy.copy(self)

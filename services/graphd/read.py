@@ -81,9 +81,13 @@ def neighbors(sampling: Sampling, what: Adjacent, nodes: Ids, node_type: int, ty
 def degrees(sampling: Sampling, edge_types: Sequence[int], direction: pb.Direction, nodes: Ids, node_type: int, types: Types | None) -> Sections:
     """How many edges of each type each node has: section degrees int64[m, types]."""
     head = store.ReadDegreesRequest(at=sampling.at(), edge_types=edge_types, node_type=node_type, direction=direction)
+    _check_degrees(nodes, edge_types)
+    return _rows_read(sampling, "read_degrees", head, nodes, types)
+
+
+def _check_degrees(nodes: Ids, edge_types: Sequence[int]) -> None:
     if len(nodes) * len(edge_types) * 8 > REPLY_BYTES:
         raise InvalidRequest(f"the degrees of {len(nodes)} nodes do not fit into one reply; ask for {REPLY_BYTES // (8 * len(edge_types))} at a time")
-    return _rows_read(sampling, "read_degrees", head, nodes, types)
 
 
 def measures(
@@ -99,6 +103,7 @@ def measures(
         uniform=uniform,
         weight=sampling.weights,
     )
+    _check_degrees(nodes, edge_types)
     return _rows_read(sampling, "read_degrees", head, nodes, types)["measures"]
 
 

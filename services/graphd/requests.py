@@ -31,6 +31,8 @@ def named(weights: str) -> str:
 
 
 _LEAST_BIAS, _MOST_BIAS = 1e-3, 1e3
+_MOST_WALKS = 1 << 20
+"""From one node: more do not fit into a reply."""
 
 
 def draw_of(element: int, schema: Schema, head: Any) -> sample.Global:
@@ -77,6 +79,8 @@ def walking_of(schema: Schema, head: Any) -> walk.Walking:
         if not _LEAST_BIAS <= value <= _MOST_BIAS:
             raise InvalidRequest(f"{name} {value}: expected {_LEAST_BIAS} to {_MOST_BIAS:g}")
     steps = tuple(edge_types_of(schema, step.edge_types) for step in head.steps)
+    if head.walks > _MOST_WALKS:
+        raise InvalidRequest(f"walks {head.walks}: expected 0 to {_MOST_WALKS} from a node")
     if head.different_first and (not head.walks or not head.length or len(steps[0]) != 1):
         raise InvalidRequest(
             f"different_first with walks {head.walks}, length {head.length} and {len(steps[0])} edge types in the first step: "

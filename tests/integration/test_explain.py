@@ -14,6 +14,7 @@ from asterism import Graph
 from asterism.records import Explanation
 from asterism_proto import arrays
 from asterism_proto.arrays import Frame
+from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
 from graphkit import split
 
@@ -153,5 +154,8 @@ def test_what_is_no_sampling_call_is_not_explained(graph: Graph) -> None:
         graph.explain.neighbors([1], "cites")
     with pytest.raises(asterism.NotFound, match="'eats'"):
         graph.explain.sample_neighbors([1], "eats", 3)
+    for method, request, said in (("scan_nodes", b"", "'scan_nodes' is no sampling call"), ("sample_nodes", b"\xff", "are not its request")):
+        with pytest.raises(asterism.InvalidRequest, match=said):
+            graph._session.read("explain", wire.ExplainRequest(space="cases", method=method, request=request))
     with pytest.raises(asterism.InvalidRequest, match="different nodes were asked for"):
         graph.explain.sample_nodes(10**6, replace=False)
