@@ -11,6 +11,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 DGL := .venv-dgl
 # With ASTERISM_REQUIRE_ALL=1 a test that would be skipped fails, and so does a missing DGL environment.
 PYTEST := $(BIN)/python -m pytest $(if $(ASTERISM_REQUIRE_ALL),--require-all)
+# Many tests wait, for leases and for processes that start: two at a time take little more than half as long. A file's tests stay together.
+TEST_WORKERS ?= 2
 BENCHMARKS = $(filter-out __%,$(notdir $(basename $(wildcard tests/benchmarks/*.py))))
 CODE = proto client services tests examples
 PROTOS = $(wildcard proto/asterism_proto/v1/*.proto)
@@ -39,7 +41,7 @@ demo: $(VENV)/.all  ## load, build, sample and export a shop's graph, in two min
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev dgl-env lint  ## lint, then every test but the slow ones
-	$(PYTEST) -m 'not slow'
+	$(PYTEST) -n $(TEST_WORKERS) --dist loadfile -m 'not slow'
 
 test-slow: $(VENV)/.dev dgl-env  ## the slow tests only
 	$(PYTEST) -m slow
