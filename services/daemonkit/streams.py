@@ -45,7 +45,7 @@ GREETING = struct.Struct("<IIQ")
 REQUEST = struct.Struct("<IIQQ")
 REPLY = struct.Struct("<IIQ")
 
-STREAMED = frozenset(method.path for name, method in STORE.items() if name.startswith(("draw_", "read_", "walk", "join", "expand", "grow")))
+STREAMED = frozenset(method.path for name, method in STORE.items() if name not in ("write_blocks", "find_stream"))
 """What goes this way: calls that change nothing, so that one may be made again where a connection broke."""
 
 _IDLE = 64
