@@ -1,0 +1,82 @@
+"""Many trainers at a time, a graphd killed among them: every answer right or an error that says so, nothing hangs, memory stays."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from tests.kit import cases
+from tests.kit.cluster import LocalCluster
+
+MIB = 1 << 20
+PROCESSES = 4
+SAMPLING = ("nodes", "edges", "fanout", "walks", "subgraph", "neighbors", "negatives", "layer", "distinct", "probabilities", "scan", "features")
+MORE_MIB = 400
+"""What a daemon may grow by: arenas of as many threads as answer, scratch of each."""
+
+
+def trainers(cluster: LocalCluster, seconds: float, threads: int, seed: int, expected: dict[str, str]) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.kit.trainer", cluster.addresses, "cases", str(seconds), str(threads), str(seed)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(expected))
+    process.stdin.close()
+    return process
+
+
+def told(process: subprocess.Popen[str], timeout_s: float) -> dict[str, Any]:
+    assert process.stdout is not None
+    process.stdin = None
+    out, _ = process.communicate(timeout=timeout_s)
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def resident(cluster: LocalCluster) -> dict[str, float]:
+    return {name: psutil.Process(daemon.pid).memory_info().rss / MIB for name, daemon in cluster.daemons.items()}
+
+
+def in_flight(cluster: LocalCluster, name: str) -> float:
+    with urllib.request.urlopen(f"http://{cluster[name].http_address}/metrics", timeout=10) as reply:
+        lines = reply.read().decode().splitlines()
+    return float(next(line for line in lines if line.startswith("asterism_calls_in_flight")).rsplit(" ", 1)[1])
+
+
+@pytest.mark.parametrize(
+    ("clients", "seconds"), [(16, 6.0), pytest.param(64, 60.0, marks=pytest.mark.slow)], ids=["16 for seconds", "64 for a minute"]
+)
+def test_trainers_get_right_answers_while_a_graphd_is_killed(clients: int, seconds: float) -> None:
+    with LocalCluster(3, 2) as cluster:
+        graph = cases.load(cluster.client(timeout_s=120), "cases")
+        expected = {name: digest for name, digest in cases.answers(graph).items() if any(word in name for word in SAMPLING)}
+        assert len(expected) > 40
+        before = resident(cluster)
+        processes = [trainers(cluster, seconds, clients // PROCESSES, i, expected) for i in range(PROCESSES)]
+        time.sleep(seconds / 2 + 1)  # they take a second to start
+        cluster.kill("graphd-1")
+        reports = [told(process, seconds + 90) for process in processes]
+        print({key: [report[key] for report in reports] for key in ("calls", "fewest", "errors", "hung")})
+        times = np.array([second for report in reports for second in report["seconds"]])
+        print(f"ms: p50 {1e3 * np.median(times):.1f}, p99 {1e3 * np.percentile(times, 99):.1f}, most {1e3 * times.max():.1f}")
+        assert [name for report in reports for name in report["wrong"]] == []
+        assert sum(report["hung"] for report in reports) == 0
+        assert {name for report in reports for name in report["errors"]} <= {"Busy", "Unavailable"}
+        assert sum(sum(report["errors"].values()) for report in reports) <= 2 * clients, "each client may lose what the killed one was answering"
+        assert min(report["fewest"] for report in reports) > 0
+        cluster.restart("graphd-1")
+        after = resident(cluster)
+        grown = {name: after[name] - before[name] for name in before if name != "graphd-1"}
+        print(f"MiB more: { {name: round(more) for name, more in grown.items()} }")
+        assert max(grown.values()) <= MORE_MIB
+        assert cases.answers(graph) == cases.answers(cluster.client().graph("cases"))
+        deadline = time.monotonic() + 10
+        while any(in_flight(cluster, name) > 0 for name in ("graphd-0", "storaged-0")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert [in_flight(cluster, name) for name in ("graphd-0", "storaged-0")] == [0, 0]

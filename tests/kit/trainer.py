@@ -1,0 +1,83 @@
+"""A process of trainers that call without a pause and hold every answer against what it has to be.
+
+    python -m tests.kit.trainer ADDRESSES SPACE SECONDS THREADS SEED < expected.json
+
+Reads digests by the name of each call of `cases.calls`; prints what happened as one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import asterism
+from tests.kit import cases
+
+TIMEOUT_S = 20.0
+
+
+@dataclass
+class Seen:
+    """What one thread saw."""
+
+    calls: int = 0
+    wrong: list[str] = field(default_factory=list)
+    errors: Counter[str] = field(default_factory=Counter)
+    seconds: list[float] = field(default_factory=list)
+
+
+def trainer(graph: asterism.Graph, expected: dict[str, str], until: float, seed: int, seen: Seen) -> None:
+    """Call until the time is up."""
+    calls = cases.calls(graph)
+    names = sorted(expected)
+    order = np.random.default_rng(seed)
+    while time.monotonic() < until:
+        name = names[int(order.integers(len(names)))]
+        begun = time.monotonic()
+        try:
+            found = cases.digest(calls[name]())
+        except asterism.AsterismError as error:
+            seen.errors[type(error).__name__] += 1
+        else:
+            if found != expected[name]:
+                seen.wrong.append(name)
+        seen.calls += 1
+        seen.seconds.append(time.monotonic() - begun)
+
+
+def main(addresses: str, space: str, seconds: str, threads: str, seed: str) -> None:
+    """Run and report."""
+    expected: dict[str, str] = json.load(sys.stdin)
+    all_seen = [Seen() for _ in range(int(threads))]
+    with asterism.connect(addresses, timeout_s=TIMEOUT_S) as client:
+        client.graph(space).sample_nodes(1)
+        until = time.monotonic() + float(seconds)
+        running = [
+            threading.Thread(target=trainer, args=(client.graph(space), expected, until, 1000 * int(seed) + i, seen), daemon=True)
+            for i, seen in enumerate(all_seen)
+        ]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join(float(seconds) + 2 * TIMEOUT_S)
+        hung = sum(thread.is_alive() for thread in running)
+    errors: Counter[str] = sum((seen.errors for seen in all_seen), Counter())
+    told = {
+        "calls": sum(seen.calls for seen in all_seen),
+        "fewest": min(seen.calls for seen in all_seen),
+        "wrong": [name for seen in all_seen for name in seen.wrong],
+        "errors": dict(errors),
+        "hung": hung,
+        "seconds": [second for seen in all_seen for second in seen.seconds],
+    }
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
