@@ -1,0 +1,200 @@
+"""Prints how the cost of each operator grows with what it is asked and what it is asked of: draws, hops, degree, graph, parts, storageds.
+
+python -m tests.benchmarks.costs                 embedded, up to a million draws, nodes and neighbors of a node
+python -m tests.benchmarks.costs --full          ten times that
+python -m tests.benchmarks.costs --storageds     also over gRPC, of 1, 2, 3 and 5 storageds, with the bytes between daemons
+
+The last column is the growth of the cost over the growth of what it is measured by: 1 is linear, less is better, and a row
+above 1.15 is marked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.kit.cluster import LocalCluster
+
+import asterism
+from asterism.formats.rmat import rmat
+from asterism.graph import Graph
+
+SCHEMA: dict[str, Any] = {
+    "nodes": {"n": {"weighted": True, "features": {"x": {"dtype": "float32", "shape": [16]}}}},
+    "edges": {"n:to:n": {"weighted": True}},
+    "direction": "out",
+}
+CHUNK = 1 << 20
+MARKED = 1.15
+Row = tuple[int, float, float]
+"""What it is measured by, seconds, bytes between daemons."""
+
+
+def fill(client: asterism.Client, name: str, *, nodes: int, edges: int, parts: int, hub: int = 0) -> Graph:
+    """A space of an R-MAT graph, or of one node with ``hub`` neighbors, with weights."""
+    client.create_space(name, {**SCHEMA, "parts": parts})
+    load = client.begin_load(name, source="generated")
+    chunk = 0
+    for start in range(0, nodes, CHUNK):
+        ids = np.arange(start, min(start + CHUNK, nodes))
+        rng = np.random.default_rng((1, start))
+        load.write_nodes(chunk, "n", ids, weights=rng.random(ids.size), features={"x": rng.random((ids.size, 16), np.float32)})
+        chunk += 1
+    for start in range(0, max(edges, hub), CHUNK):
+        count = min(CHUNK, max(edges, hub) - start)
+        if hub:
+            src, dst = np.zeros(count, np.int64), np.arange(start, start + count) % nodes
+        else:
+            src, dst = rmat(1, 0, start, count, sources=nodes, targets=nodes)
+        load.write_edges(chunk, "to", src, dst, weights=np.random.default_rng((2, start)).lognormal(size=count), ends_known=True)
+        chunk += 1
+    load.commit()
+    graph = client.graph(name)
+    graph.build(timeout_s=3600)
+    return graph
+
+
+def best_s(call: Callable[[int], object], repeats: int = 5) -> float:
+    """The quickest of some calls, after one that does not count."""
+    call(0)
+    times = []
+    for i in range(repeats):
+        begun = time.perf_counter()
+        call(i + 1)
+        times.append(time.perf_counter() - begun)
+    return min(times)
+
+
+def report(what: str, by: str, rows: Sequence[Row]) -> None:
+    """One operator's table."""
+    print(f"\n{what}, by {by}")
+    for i, (n, seconds, carried) in enumerate(rows):
+        growth = ""
+        if i:
+            before, seconds_before, carried_before = rows[i - 1]
+            factor = n / before
+            ratios = [seconds / seconds_before / factor] + ([carried / carried_before / factor] if carried and carried_before else [])
+            growth = "  ".join(f"{ratio:5.2f}{' !' if ratio > MARKED else ''}" for ratio in ratios)
+        shown = f"{carried:14,.0f} bytes" if carried else ""
+        print(f"  {n:>12,}  {seconds * 1e3:10.3f} ms  {seconds / max(n, 1) * 1e9:10.1f} ns each{shown}  {growth}")
+
+
+def operators(graph: Graph, nodes: int) -> dict[str, Callable[[int, int], object]]:
+    """Each call, of ``n`` items under a seed."""
+    some = np.random.default_rng(3).integers(0, nodes, 1 << 22)
+    return {
+        "sample_nodes by weight": lambda n, seed: graph.sample_nodes(n, "n", seed=seed),
+        "sample_nodes without replacement": lambda n, seed: graph.sample_nodes(min(n, nodes // 4), "n", replace=False, seed=seed),
+        "sample_edges by weight": lambda n, seed: graph.sample_edges(n, "to", seed=seed),
+        "sample_neighbors x 10": lambda n, seed: graph.sample_neighbors(some[: n // 10], "to", 10, seed=seed),
+        "sample_neighbors x 10 without replacement": lambda n, seed: graph.sample_neighbors(some[: n // 10], "to", 10, replace=False, seed=seed),
+        "random_walk of 10 steps": lambda n, seed: graph.random_walk(some[: n // 10], ["to"], 10, seed=seed),
+        "random_walk of 10 steps, p = 0.5, q = 2": lambda n, seed: graph.random_walk(some[: n // 10], ["to"], 10, p=0.5, q=2.0, seed=seed),
+        "node_features, 16 float32": lambda n, seed: graph.node_features(some[:n], ["x"]),
+        "top_k_neighbors, 10": lambda n, seed: graph.top_k_neighbors(some[: n // 10], "to", 10),
+    }
+
+
+def by_draws(graph: Graph, nodes: int, most: int, carried: Callable[[], float] = lambda: 0.0) -> None:
+    """Each operator against how much is asked of it."""
+    sizes = [n for n in (1000, 10_000, 100_000, 1_000_000, 4_000_000) if n <= most]
+    for name, call in operators(graph, nodes).items():
+        rows: list[Row] = []
+        for n in sizes:
+            before = carried()
+            seconds = best_s(lambda seed, n=n, call=call: call(n, seed))  # type: ignore[misc]  # both are of this turn
+            rows.append((n, seconds, (carried() - before) / 6))
+        report(name, "draws or rows", rows)
+
+
+def by_hops(graph: Graph, nodes: int) -> None:
+    """A subgraph against the edges that its hops have."""
+    seeds = np.random.default_rng(4).integers(0, nodes, 256)
+    rows: list[Row] = []
+    for hops in (1, 2, 3, 4):
+        edges = len(graph.sample_subgraph(seeds, [8] * hops, "to", expand="every", seed=1).row["n:to:n"])
+        rows.append((edges, best_s(lambda seed, hops=hops: graph.sample_subgraph(seeds, [8] * hops, "to", expand="every", seed=seed)), 0.0))  # type: ignore[misc]
+    report("sample_subgraph of 256 x [8] * hops", "edges, of 1 to 4 hops", rows)
+
+
+def by_degree(client: asterism.Client, most: int) -> None:
+    """Draws at one node against its degree: the cost of a draw is to stay."""
+    found: dict[str, list[Row]] = {}
+    zeros = np.zeros(1000, np.int64)
+    for degree in [n for n in (1000, 10_000, 100_000, 1_000_000, 10_000_000) if n <= most]:
+        graph = fill(client, f"hub{degree}", nodes=1000, edges=0, parts=1, hub=degree)
+        for name, given in (
+            ("by weight", {}),
+            ("uniformly", {"weighted": False}),
+            ("by weight without replacement", {"replace": False}),
+            ("uniformly without replacement", {"weighted": False, "replace": False}),
+        ):
+            seconds = best_s(lambda seed, given=given, graph=graph: graph.sample_neighbors(zeros, "to", 10, seed=seed, **given))  # type: ignore[misc]
+            found.setdefault(name, []).append((degree, seconds, 0.0))
+    for name, rows in found.items():
+        report(f"sample_neighbors, 1000 x 10 of one node {name}", "its degree", rows)
+
+
+def by_graph(client: asterism.Client, most: int) -> None:
+    """A hundred thousand draws against the size of the graph, 8 parts."""
+    found: dict[str, list[Row]] = {}
+    for nodes in [n for n in (10_000, 100_000, 1_000_000, 10_000_000) if n <= most]:
+        graph = fill(client, f"graph{nodes}", nodes=nodes, edges=8 * nodes, parts=8)
+        for name, call in operators(graph, nodes).items():
+            found.setdefault(name, []).append((nodes, best_s(lambda seed, call=call: call(100_000, seed)), 0.0))  # type: ignore[misc]
+    for name, rows in found.items():
+        report(f"{name}, 100,000", "nodes in the graph (8 edges each)", rows)
+
+
+def by_parts(client: asterism.Client) -> None:
+    """Small and large calls against the number of parts of one process."""
+    found: dict[str, list[Row]] = {}
+    for parts in (1, 2, 8, 32, 128):
+        graph = fill(client, f"parts{parts}", nodes=100_000, edges=800_000, parts=parts)
+        for name, call in operators(graph, 100_000).items():
+            for n in (1000, 100_000):
+                found.setdefault(f"{name}, {n:,}", []).append((parts, best_s(lambda seed, call=call, n=n: call(n, seed)), 0.0))  # type: ignore[misc]
+    for name, rows in found.items():
+        report(name, "parts", rows)
+
+
+def by_storageds(nodes: int) -> None:
+    """Each operator over gRPC, of clusters of several sizes."""
+    for storageds in (1, 2, 3, 5):
+        with LocalCluster(storageds, 1) as cluster, cluster.client(timeout_s=600) as client:
+
+            def carried(cluster: LocalCluster = cluster) -> float:
+                with urllib.request.urlopen(f"http://{cluster['graphd-0'].http_address}/metrics", timeout=10) as reply:
+                    lines = reply.read().decode().splitlines()
+                return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("asterism_bytes_total"))
+
+            print(f"\n==== {storageds} storageds over gRPC; bytes are those between graphd and storageds")
+            by_draws(fill(client, "graph", nodes=nodes, edges=8 * nodes, parts=16), nodes, 1_000_000, carried)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--storageds", action="store_true")
+    args = parser.parse_args()
+    nodes, most = (10_000_000, 10_000_000) if args.full else (1_000_000, 1_000_000)
+    with tempfile.TemporaryDirectory() as folder, asterism.open(Path(folder)) as client:
+        graph = fill(client, "graph", nodes=nodes, edges=8 * nodes, parts=8)
+        by_draws(graph, nodes, 4_000_000 if args.full else 1_000_000)
+        by_hops(graph, nodes)
+        by_degree(client, most)
+        by_graph(client, most)
+        by_parts(client)
+    if args.storageds:
+        by_storageds(1_000_000)
+
+
+if __name__ == "__main__":
+    main()
