@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import secrets
 import threading
 import time
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ import grpc
 from google.protobuf.message import Message
 
 from asterism_proto.arrays import Frame
-from asterism_proto.errors import REASON_KEY, AsterismError, Busy, Deadline, InvalidRequest, Stale, Unavailable, from_status
+from asterism_proto.errors import CALLER_KEY, REASON_KEY, AsterismError, Busy, Deadline, InvalidRequest, Stale, Unavailable, from_status
 from asterism_proto.methods import CATALOG, GRAPH, Method
 
 Content = Message | Frame
@@ -113,6 +114,7 @@ class GrpcTransport:
         self._resting: dict[int, float] = {}
         self._turn = 0
         self._closed = False
+        self._caller = ((CALLER_KEY, secrets.token_hex(8)),)
         _open.add(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -153,7 +155,7 @@ class GrpcTransport:
         if left <= 0:
             raise Deadline(f"{method.name}: the call's time is up; give it a longer timeout")
         try:
-            reply: bytes = stub(data, timeout=left)
+            reply: bytes = stub(data, timeout=left, metadata=self._caller)
         except grpc.RpcError as raised:
             error = _error(raised, self.addresses[at])
             if isinstance(error, Unavailable) and not isinstance(error, Deadline):

@@ -23,6 +23,8 @@ from typing import ClassVar
 
 REASON_KEY = "asterism-reason"
 """Trailing metadata key that names the class of an error."""
+CALLER_KEY = "asterism-caller"
+"""Metadata key of a request, by which a server tells callers apart: they take turns."""
 
 
 class Retry(Enum):

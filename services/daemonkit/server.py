@@ -10,15 +10,17 @@ import logging
 import secrets
 import threading
 import time
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from asterism_proto.errors import REASON_KEY, AsterismError, Busy, Internal, InvalidRequest, Unavailable
+from asterism_proto.errors import CALLER_KEY, REASON_KEY, AsterismError, Busy, Internal, InvalidRequest, Unavailable
 from asterism_proto.methods import Method
 from daemonkit.calls import MAX_MESSAGE, Call, Handler
 from daemonkit.metrics import Metrics
@@ -30,6 +32,8 @@ DEFAULT_TIMEOUT_S = 60.0
 MAX_TIMEOUT_S = 3600.0
 _MAX_TEXT = 2000
 """Bytes of an error's text: it travels in a header, at up to three bytes each, and headers end at 8 KiB."""
+_MAX_CALLER = 64
+"""Characters of a caller's name that tell him from others."""
 _OPTIONS = (
     ("grpc.max_send_message_length", MAX_MESSAGE),
     ("grpc.max_receive_message_length", MAX_MESSAGE),
@@ -43,39 +47,104 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class _Pool(ThreadPoolExecutor):
-    """Threads that know how many calls they have, running or waiting."""
+class _Pool:
+    """Threads that answer calls, callers taking turns: one with many calls waiting delays another by one of them.
 
-    def __init__(self, workers: int) -> None:
-        super().__init__(workers, thread_name_prefix="grpc")
-        self._counting = threading.Lock()
+    Parameters
+    ----------
+    workers, queue : int
+        Calls that run at a time, and that may wait.
+    """
+
+    def __init__(self, workers: int, queue: int) -> None:
+        self.limit = workers + queue
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="grpc")
+        self._lock = threading.Lock()
+        self._lanes: dict[str, _Lane] = {}
+        """Of callers who have calls, running or waiting."""
+        self._waiting: OrderedDict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = OrderedDict()
+        """Of callers who have calls that wait; whose turn is next comes first."""
+        self.calls = 0
+
+    def lane(self, caller: str) -> _Lane | None:
+        """Where a call of this caller may wait; None where as many wait or run already as may, his share of them at least being his."""
+        with self._lock:
+            lane = self._lanes.get(caller) or _Lane(self, caller)
+            share = self.limit // max(len(self._lanes), 1)
+            if self.calls >= 2 * self.limit or (self.calls >= self.limit and lane.calls >= share):
+                return None
+            return lane
+
+    def put(self, lane: _Lane, call: Callable[[], Any]) -> Future[Any]:
+        """Have a call answered when its turn comes."""
+        future: Future[Any] = Future()
+        with self._lock:
+            lane = self._lanes.setdefault(lane.caller, lane)
+            lane.calls += 1
+            self.calls += 1
+            self._waiting.setdefault(lane.caller, deque()).append((future, call))
+        try:
+            self._threads.submit(self._answer_next)
+        except RuntimeError:  # it is shut down: nobody comes for what waits
+            with self._lock:
+                future.cancel()
+            raise
+        return future
+
+    def stop(self) -> None:
+        """Take no more calls."""
+        self._threads.shutdown(wait=False)
+
+    def _answer_next(self) -> None:
+        with self._lock:
+            caller, calls = self._waiting.popitem(last=False)
+            future, call = calls.popleft()
+            if calls:
+                self._waiting[caller] = calls  # behind everybody else's
+        try:
+            if future.set_running_or_notify_cancel():
+                future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+        finally:
+            with self._lock:
+                self.calls -= 1
+                lane = self._lanes[caller]
+                lane.calls -= 1
+                if not lane.calls:
+                    del self._lanes[caller]
+
+
+class _Lane(ThreadPoolExecutor):
+    """One caller's place in a pool. Its base is what gRPC asks of whoever runs a behavior; it has no threads of its own."""
+
+    def __init__(self, pool: _Pool, caller: str) -> None:
+        super().__init__(1)
+        self._pool = pool
+        self.caller = caller
         self.calls = 0
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        with self._counting:
-            self.calls += 1
-        try:
-            future = super().submit(fn, *args, **kwargs)
-        except BaseException:
-            self._ended()
-            raise
-        future.add_done_callback(self._ended)
-        return future
-
-    def _ended(self, _: object = None) -> None:
-        with self._counting:
-            self.calls -= 1
+        return self._pool.put(self, partial(fn, *args, **kwargs))
 
 
-class _Bounded(grpc.GenericRpcHandler):
-    """Gives a call to its behavior, or, where too many wait already, to a refusal that waits for no worker."""
+class _Turns(grpc.GenericRpcHandler):
+    """Gives a call to its behavior when its caller's turn comes, or, where too many wait already, to a refusal that waits for nobody."""
 
-    def __init__(self, behaviors: Mapping[str, Any], refusal: Any, full: Callable[[], bool]) -> None:
-        self._behaviors, self._refusal, self._full = behaviors, refusal, full
+    def __init__(self, behaviors: Mapping[str, Callable[..., bytes]], refusal: Any, pool: _Pool) -> None:
+        self._behaviors, self._refusal, self._pool = behaviors, refusal, pool
 
     def service(self, handler_call_details: Any) -> Any:
-        found = self._behaviors.get(handler_call_details.method)
-        return self._refusal if found is not None and self._full() else found
+        behavior = self._behaviors.get(handler_call_details.method)
+        if behavior is None:
+            return None
+        caller = next((str(value) for key, value in handler_call_details.invocation_metadata or () if key == CALLER_KEY), "")
+        lane = self._pool.lane(caller[:_MAX_CALLER])
+        if lane is None:
+            return self._refusal
+        turn: Any = partial(behavior)
+        turn.experimental_thread_pool = lane
+        return grpc.unary_unary_rpc_method_handler(turn)
 
 
 def refused(error: Exception) -> AsterismError:
@@ -97,7 +166,8 @@ class GrpcServer:
     services : mapping
         A service's full name -> (its methods by handler name, its handlers by path).
     workers, queue : int
-        Threads that answer, and calls that may wait for one; one more is Busy.
+        Threads that answer, and calls that may wait for one; one more is Busy, unless its caller has less than his share of them. Callers, as they
+        name themselves in the metadata, take turns.
     metrics : Metrics, optional
         Counts calls.
     """
@@ -113,20 +183,17 @@ class GrpcServer:
     ) -> None:
         self._address = address
         self._metrics = metrics
-        self._limit = workers + queue
-        self._pool = _Pool(workers)
+        self._pool = _Pool(workers, queue)
         self._refusals = ThreadPoolExecutor(2, thread_name_prefix="refusal")
-        self._server = grpc.server(self._pool, options=_OPTIONS)
+        self._server = grpc.server(_Lane(self._pool, ""), options=_OPTIONS)
         self._health = health.HealthServicer(experimental_non_blocking=True, experimental_thread_pool=ThreadPoolExecutor(1))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         self._names = [*services, ""]
-        behaviors: dict[str, Any] = {
-            method.path: grpc.unary_unary_rpc_method_handler(self._behavior(method, handlers[method.path]))
-            for methods, handlers in services.values()
-            for method in methods.values()
+        behaviors = {
+            method.path: self._behavior(method, handlers[method.path]) for methods, handlers in services.values() for method in methods.values()
         }
         refusal: Any = grpc.unary_unary_rpc_method_handler(self._refusal())
-        self._server.add_generic_rpc_handlers((_Bounded(behaviors, refusal, lambda: self._pool.calls >= self._limit),))
+        self._server.add_generic_rpc_handlers((_Turns(behaviors, refusal, self._pool),))
         reflected = [*services, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME]
         reflection.enable_server_reflection(reflected, self._server)
         self.set_serving(False)
@@ -150,14 +217,14 @@ class GrpcServer:
         """Take no more calls, give those under way ``grace_s`` seconds, then end."""
         self._health.enter_graceful_shutdown()
         self._server.stop(grace_s).wait()
-        self._pool.shutdown(wait=False)
+        self._pool.stop()
         self._refusals.shutdown(wait=False)
 
     def _refusal(self) -> Callable[[bytes, grpc.ServicerContext], bytes]:
         def behavior(data: bytes, context: grpc.ServicerContext) -> bytes:
             if self._metrics is not None:
                 self._metrics.answered("refused", Busy.code, 0.0)
-            _abort(context, Busy(f"{self._limit} calls wait or run already; ask again in 100 ms, or ask another daemon"))
+            _abort(context, Busy(f"{self._pool.limit} calls wait or run already; ask again in 100 ms, or ask another daemon"))
 
         # gRPC runs a behavior that bears this attribute on these threads: a refusal must not queue behind what it refuses.
         behavior.experimental_thread_pool = self._refusals  # type: ignore[attr-defined]

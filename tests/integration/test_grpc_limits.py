@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 
+from asterism.transport import GrpcTransport
 from asterism_proto.errors import ALL, AsterismError, Busy, Deadline, Internal, InvalidRequest, Unavailable
 from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import common_pb2, metad_pb2
@@ -160,3 +161,47 @@ def test_a_closed_transport_dials_no_more() -> None:
         transport.close()
         with pytest.raises(Unavailable, match="closed"):
             ask(transport)
+
+
+def test_a_caller_with_one_call_does_not_wait_behind_all_those_of_another() -> None:
+    def answer(request: metad_pb2.SpaceRequest, call: Call) -> common_pb2.Space:
+        time.sleep(0.05)
+        return common_pb2.Space(name=request.space)
+
+    with door(answer, workers=2, queue=100) as transport:
+        heavy, light = GrpcTransport(transport.address), GrpcTransport(transport.address)
+        ask(transport)
+        threads = [threading.Thread(target=heavy.call, args=(METHOD, REQUEST, 20)) for _ in range(40)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.2)
+        begun = time.monotonic()
+        light.call(METHOD, REQUEST, 20)
+        took = time.monotonic() - begun
+        assert sum(thread.is_alive() for thread in threads) > 15, "the heavy one still has most of its calls before it"
+        assert took < 0.5, "in turn it would be 0.8 s"
+        for thread in threads:
+            thread.join(20)
+
+
+def test_a_caller_who_fills_the_queue_leaves_another_his_share() -> None:
+    release = threading.Event()
+
+    def answer(request: metad_pb2.SpaceRequest, call: Call) -> common_pb2.Space:
+        release.wait(10)
+        return common_pb2.Space(name=request.space)
+
+    with door(answer, workers=2, queue=6) as transport:
+        waiting = [transport.start(METHOD, REQUEST, 10) for _ in range(8)]
+        time.sleep(0.3)  # let all arrive
+        with pytest.raises(Busy, match="8 calls wait or run already"):
+            ask(transport)
+        other = GrpcTransport(transport.address)
+        found: list[object] = []
+        late = threading.Thread(target=lambda: found.append(other._send(METHOD, METHOD.pack(REQUEST), time.monotonic() + 10)))  # not tried again
+        late.start()
+        time.sleep(0.2)
+        release.set()
+        late.join(10)
+        assert len(found) == 1
+        assert [cast(common_pb2.Space, call.result()).name for call in waiting] == ["shop"] * 8
