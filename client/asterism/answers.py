@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from asterism.records import (
     EdgeSample,
     FanoutHop,
     FanoutSample,
+    GraphLabels,
     Ids,
     Layer,
     LayerSample,
@@ -79,6 +81,14 @@ def negatives(to: Answered) -> NodeRows:
 def _rows(to: Answered, nodes: Ids, types: NDArray[np.int32]) -> NodeRows:
     probabilities = to.reply.array("probabilities", "float64", 2) if to.asked.want_probabilities else None
     return NodeRows(nodes=nodes, types=types, probabilities=probabilities, seed=to.asked.seed, version=to.version, token=to.token)
+
+
+def graph_labels(to: Answered) -> GraphLabels:
+    """Drawn labels of graphs."""
+    at = to.reply.array("labels.indptr", "int64").tolist()
+    text = to.reply.array("labels.values", "uint8").tobytes()
+    labels = tuple(text[start:stop] for start, stop in pairwise(at))
+    return GraphLabels(labels=labels, seed=to.asked.seed, version=to.version, token=to.token)
 
 
 def edge_sample(to: Answered) -> EdgeSample:

@@ -9,7 +9,7 @@ import numpy as np
 
 from asterism import arguments, mixing, ops
 from asterism.epochs import EpochCursor
-from asterism.layers import Layers
+from asterism.labels import Labelled
 from asterism.metapaths import Metapath, type_pairs_of
 from asterism.reading import Reader
 from asterism.records import Ids, PairBatch, Types, WalkSample
@@ -209,7 +209,7 @@ class PairPasses:
             raise InvalidRequest(f"the state is of metapaths {state['metapaths']}, these are {mine}; go on with the same ones")
 
 
-class Passes(Layers):
+class Passes(Labelled):
     """The part of a graph that whole epochs are read through."""
 
     def node_batches(

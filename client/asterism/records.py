@@ -33,6 +33,8 @@ __all__ = [
     "FanoutSample",
     "FeatureValue",
     "Features",
+    "GraphLabels",
+    "GraphNodes",
     "Host",
     "Ids",
     "Job",
@@ -310,6 +312,40 @@ class Cursor(NamedTuple):
     part: int
     row: int
     """As servers count; -1: the part has been read to its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class GraphLabels(Shown):
+    """Drawn labels of graphs."""
+
+    labels: tuple[bytes, ...]
+    seed: int
+    version: int
+    token: str = ""
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class GraphNodes(Shown):
+    """The nodes of graphs: those of label i are at ``indptr[i]:indptr[i + 1]``, by (type, id)."""
+
+    indptr: Ids
+    """int64 [m + 1]."""
+    nodes: Ids
+    """int64 [k]."""
+    types: Types
+    """int32 [k], node type ids."""
+    version: int
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def __getitem__(self, row: int) -> Ids:
+        """The nodes of label ``row`` of the request."""
+        row = range(len(self))[row]
+        return self.nodes[self.indptr[row] : self.indptr[row + 1]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

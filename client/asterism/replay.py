@@ -25,6 +25,7 @@ ANSWERS: Mapping[str, Callable[[answers.Answered], Any]] = {
     "sample_nodes": answers.node_sample,
     "sample_nodes_like": answers.nodes_like,
     "sample_negatives": answers.negatives,
+    "sample_graph_labels": answers.graph_labels,
     "sample_layer": answers.layer_sample,
     "sample_layers": answers.layer_stack,
     "sample_edges": answers.edge_sample,

@@ -52,11 +52,17 @@ class NodeType:
     weighted: bool = False
     features: tuple[Feature, ...] = ()
     tables: tuple[WeightTable, ...] = ()
+    graph_label: str = ""
+    """The feature, of kind bytes, that says of which graph a node is; "" is none."""
 
     def __post_init__(self) -> None:
         checked_name("node type", self.name)
         distinct(f"node type {self.name!r}: feature", [f.name for f in self.features])
         check_tables(f"node type {self.name!r}", self.tables, self.features)
+        if self.graph_label and self.feature(self.graph_label).kind != "bytes":
+            raise InvalidRequest(
+                f"node type {self.name!r}: graph_label {self.graph_label!r} is {self.feature(self.graph_label).kind}; expected bytes"
+            )
 
     def feature(self, name: str) -> Feature:
         """The feature called ``name``; NotFound otherwise."""
@@ -177,7 +183,7 @@ class Schema:
             "ids": self.ids,
             "placement": self.placement,
             "direction": self.direction,
-            "nodes": {t.name: _type_dict(t) for t in self.node_types},
+            "nodes": {t.name: {**_type_dict(t), **({"graph_label": t.graph_label} if t.graph_label else {})} for t in self.node_types},
             "edges": {t.name: {**_type_dict(t), "edges": t.multiplicity, "missing": t.missing} for t in self.edge_types},
         }
 
@@ -187,7 +193,11 @@ class Schema:
         known = {"parts", "ids", "placement", "direction", "nodes", "edges"}
         known_keys("schema", data, known)
         nodes = tuple(
-            NodeType(name=str(name), **_type_arguments(f"node type {name!r}", spec or {}, set()))
+            NodeType(
+                name=str(name),
+                **_type_arguments(f"node type {name!r}", spec or {}, {"graph_label"}),
+                graph_label=str((spec or {}).get("graph_label") or ""),
+            )
             for name, spec in mapping("nodes", data.get("nodes")).items()
         )
         edges = []
@@ -215,7 +225,7 @@ class Schema:
     def to_proto(self) -> pb.Schema:
         """As it travels."""
         return pb.Schema(
-            node_types=[pb.NodeType(name=t.name, weighted=t.weighted, **_columns_to_proto(t)) for t in self.node_types],
+            node_types=[pb.NodeType(name=t.name, weighted=t.weighted, graph_label=t.graph_label, **_columns_to_proto(t)) for t in self.node_types],
             edge_types=[
                 pb.EdgeType(
                     src_type=t.src_type,
@@ -238,7 +248,9 @@ class Schema:
     def from_proto(cls, message: pb.Schema) -> Schema:
         """A schema from the wire; unset words get their defaults, impossible ones are InvalidRequest."""
         return cls(
-            node_types=tuple(NodeType(name=t.name, weighted=t.weighted, **_columns_from_proto(t)) for t in message.node_types),
+            node_types=tuple(
+                NodeType(name=t.name, weighted=t.weighted, graph_label=t.graph_label, **_columns_from_proto(t)) for t in message.node_types
+            ),
             edge_types=tuple(
                 EdgeType(
                     src_type=t.src_type,

@@ -76,6 +76,7 @@ class GraphApi(Operators, Explaining):
         committed: Callable[[Space, Call], tuple[Sequence[int], int]],
         metad: Transport,
     ) -> None:
+        super().__init__()
         self._news = news
         self._fanout = fanout
         self._exists = exists

@@ -1,4 +1,4 @@
-"""What graphd is asked for the rarer operators: nodes like others, negatives, layers, edges between lists, types of nodes."""
+"""What graphd is asked for the rarer operators: nodes like others, negatives, layers, edges between lists, types and labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as wire
 from daemonkit.calls import Call
-from graphd import layer, numbered, read, sample
+from graphd import labels, layer, numbered, read, sample
 from graphd.requests import check_types, direction_of, edge_types_of, named, starts_of, weights_of
 from graphd.route import Version
 from graphd.sample import Ids, Sampling, Sections, Types
@@ -26,6 +26,9 @@ _MEASURES = {wire.LAYER_MEASURE_UNSPECIFIED: layers.SUM, wire.SUM: layers.SUM, w
 
 class Operators(ABC):
     """Handlers of the Graph service, one part of them."""
+
+    def __init__(self) -> None:
+        self._labels = labels.Labels()
 
     @abstractmethod
     def _answered(self, request: Frame, call: Call, run: Callable[[Sampling], T]) -> tuple[T, Version]:
@@ -135,6 +138,18 @@ class Operators(ABC):
 
         sections, version = self._answered(request, call, run)
         return Frame(wire.AdjacencyReply(version=version.version), sections)
+
+    def sample_graph_labels(self, request: Frame, call: Call) -> Frame:
+        """Labels of graphs."""
+        head: Any = request.head
+        sections, version = self._answered(request, call, lambda at: labels.sample(at, self._labels, head.seed, head.count))
+        return Frame(wire.SampleGraphLabelsReply(version=version.version, digest=version.digest), sections)
+
+    def graph_nodes(self, request: Frame, call: Call) -> Frame:
+        """The nodes of graphs."""
+        indptr, values = request.array("labels.indptr", "int64"), request.array("labels.values", "uint8")
+        sections, version = self._answered(request, call, lambda at: labels.nodes(at, indptr, values))
+        return Frame(wire.GraphNodesReply(version=version.version), sections)
 
     def node_types(self, request: Frame, call: Call) -> Frame:
         """The types of nodes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphkit import layers, merge, numbering, rng, split, successive
+from graphkit import labels, layers, merge, numbering, rng, split, successive
 from graphkit.excluding import Excluded
 
 
@@ -31,6 +31,9 @@ def warm() -> None:
     numbering.Numbering().assign(ids, trees)
     edges = np.array([0, 2, 4], np.int64)
     Excluded.of(edges, ids).refused(np.zeros(4, np.int64), ids)
+    text = np.arange(8, dtype=np.uint8)
+    _, starts, _ = labels.grouped(labels.hashes(edges, text, 0, 2), np.arange(2, dtype=np.int64), edges, text)
+    labels.choose(rng.key_of(1, rng.LABEL), 2, len(starts))
     measures = layers.pool(edges, trees, np.ones(4, np.float32), layers.SUM, 1)
     for replace in (True, False):
         layers.draw(rng.key_of(1, rng.LAYER, 0), np.array([0, 1], np.int64), measures, 2, replace=replace)

@@ -1,4 +1,4 @@
-"""What storaged is asked for the rarer operators: draws by number, edges between lists of nodes, types of nodes."""
+"""What storaged is asked for the rarer operators: draws by number, edges between lists of nodes, types and labels of nodes."""
 
 from __future__ import annotations
 
@@ -63,3 +63,15 @@ class Operators(ABC):
         head: Any = request.head
         version, types = self._version(head.at), request.optional("types", "int32")
         return Frame(pb.ReadNodeTypesReply(), {"types": draw.node_types(version, head.node_type, request.array("ids", "int64"), types)})
+
+    def read_labels(self, request: Frame, call: Call) -> Frame:
+        """A page of the graph labels of parts held here."""
+        head: Any = request.head
+        sections, cursor = draw.read_labels(self._version(head.at), list(head.parts), head.cursor)
+        return Frame(pb.ReadLabelsReply(next_cursor=cursor), sections)
+
+    def read_labelled(self, request: Frame, call: Call) -> Frame:
+        """The nodes of graph labels."""
+        head: Any = request.head
+        sections = draw.read_labelled(self._version(head.at), list(head.parts), request.array("indptr", "int64"), request.array("values", "uint8"))
+        return Frame(pb.ReadLabelledReply(), sections)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from asterism_proto.schema import EdgeType, NodeType, Schema
-from graphkit import alias, index, split
+from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
+from graphkit import alias, index, labels, split
 from storaged import draw
-from storaged.store.image import Adjacency, EdgeImage, NodeImage, PartImage, Table
+from storaged.store.image import Adjacency, Column, EdgeImage, NodeImage, PartImage, Table
 
 _OUT, _IN = 1, 2
 
@@ -19,7 +21,10 @@ def _table(weights: np.ndarray[tuple[int], np.dtype[np.float32]]) -> Table:
 
 def _version() -> draw.Version:
     schema = Schema(
-        node_types=(NodeType(name="n", weighted=True), NodeType(name="m", weighted=True)),
+        node_types=(
+            NodeType(name="n", weighted=True, features=(Feature(name="of", kind="bytes"),), graph_label="of"),
+            NodeType(name="m", weighted=True),
+        ),
         edge_types=tuple(EdgeType(src_type="n", relation=name, dst_type="n", weighted=True) for name in ("a", "b")),
         parts=1,
         direction="both",
@@ -27,7 +32,17 @@ def _version() -> draw.Version:
     weights = np.array([1, 2, 3], np.float32)
     ids = np.array([3, 5, 9], np.int64)
     index_ids, index_rows = index.build_index(ids)
-    sparse = NodeImage(rows=3, count=3, dense=False, ids=ids, index_ids=index_ids, index_rows=index_rows, weights=weights, table=_table(weights))
+    label_indptr, text = np.array([0, 2, 4, 6], np.int64), np.arange(6, dtype=np.uint8)
+    label_rows, _, label_hash = labels.grouped(labels.hashes(label_indptr, text, 0, 3), np.arange(3, dtype=np.int64), label_indptr, text)
+    labelled: dict[str, Any] = {
+        "columns": {"of": Column(values=text, indptr=label_indptr)},
+        "label_hash": label_hash,
+        "label_indptr": np.arange(4, dtype=np.int64),
+        "label_rows": label_rows.astype(np.uint32),
+    }
+    sparse = NodeImage(
+        rows=3, count=3, dense=False, ids=ids, index_ids=index_ids, index_rows=index_rows, weights=weights, table=_table(weights), **labelled
+    )
     dense = NodeImage(rows=3, count=3, dense=True, weights=weights, table=_table(weights))
     indptr = np.array([0, 3, 5, 6], np.int64)
     slot_weights = np.array([1, 2, 3, 1, 5, 1], np.float32)
@@ -120,3 +135,5 @@ def warm() -> None:
         draw.node_features(version, type_id, ["weight"], ids)
         draw.read_nodes(version, type_id, 0, 0, 0, [])
     draw.read_edges(version, 0, 0, 0, 0)
+    found, _ = draw.read_labels(version, [0], 0)
+    draw.read_labelled(version, [0], found["labels.indptr"], found["labels.values"])

@@ -130,6 +130,7 @@ def test_every_mutant_is_planted_here_or_is_said_not_to_change_a_share() -> None
         "roots of nothing",
         "one stream for all layers",
         "a layer without replacement by -log(u) * w",
+        "labels drawn by their parts",
         "probabilities without the rest",
     }
     assert {*QUICK, *SLOW, *REFUSED, *unseen} == {mutant.name for mutant in MUTANTS}

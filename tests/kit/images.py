@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.schema import Schema
-from graphkit import alias, index, split
+from graphkit import alias, index, labels, split
 from storaged.draw.version import EDGE, NODE, Share, Version
 from storaged.store.image import Adjacency, Column, EdgeImage, NodeImage, PartImage, Table
 
@@ -67,7 +67,7 @@ def table_of(weights: NDArray[np.float32] | None, rows: NDArray[np.int64], size:
     return Table(size=values.size, total=alias.neumaier(values), hot=hot, cold=cold, row_of=row_of)
 
 
-def _node_image(nodes: Nodes, part: int, schema: Schema) -> NodeImage:
+def _node_image(nodes: Nodes, part: int, schema: Schema, label: str) -> NodeImage:
     parts, mod = schema.parts, schema.placement == "mod"
     order = np.argsort(nodes.ids, kind="stable")
     ids = nodes.ids[order]
@@ -88,6 +88,7 @@ def _node_image(nodes: Nodes, part: int, schema: Schema) -> NodeImage:
     if nodes.weights is not None:
         weights = np.where(of_row >= 0, nodes.weights[of_row] if nodes.weights.size else 0, 0).astype(np.float32)
     index_ids, index_rows = (np.zeros(0, np.int64), np.zeros(0, np.uint32)) if dense else index.build_index(ids)
+    columns = {name: _column(values, of_row) for name, values in nodes.features.items()}
     return NodeImage(
         rows=rows,
         count=ids.size,
@@ -99,8 +100,18 @@ def _node_image(nodes: Nodes, part: int, schema: Schema) -> NodeImage:
         live_rows=np.flatnonzero(live).astype(np.uint32),
         weights=weights,
         table=table_of(None if nodes.weights is None else nodes.weights[own], row, rows),
-        columns={name: _column(values, of_row) for name, values in nodes.features.items()},
+        columns=columns,
+        **_labels(columns[label], rows) if label else {},
     )
+
+
+def _labels(column: Column, rows: int) -> dict[str, Any]:
+    """The index of a label."""
+    assert column.indptr is not None
+    labelled = np.flatnonzero(np.diff(column.indptr))
+    hashes = labels.hashes(column.indptr, column.values, 0, rows)
+    ordered, starts, found = labels.grouped(hashes[labelled], labelled, column.indptr, column.values)
+    return {"label_hash": found, "label_indptr": np.append(starts, labelled.size), "label_rows": ordered.astype(np.uint32)}
 
 
 def _rows_at(node: NodeImage, ids: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
@@ -152,7 +163,7 @@ def part_images(schema: Schema, nodes: Mapping[str, Nodes], edges: Mapping[str, 
     """The images of some parts (all, when None) of a graph given as plain arrays by type name."""
     images = {}
     for part in range(schema.parts) if parts is None else parts:
-        node_images = tuple(_node_image(nodes[t.name], part, schema) for t in schema.node_types)
+        node_images = tuple(_node_image(nodes[t.name], part, schema, t.graph_label) for t in schema.node_types)
         ends = [(node_images[schema.node_type_id(t.src_type)], node_images[schema.node_type_id(t.dst_type)]) for t in schema.edge_types]
         edge_images = tuple(_edge_image(edges[t.name], part, schema, *end) for t, end in zip(schema.edge_types, ends, strict=True))
         images[part] = PartImage(part=part, parts=schema.parts, mod=schema.placement == "mod", nodes=node_images, edges=edge_images)

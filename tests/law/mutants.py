@@ -273,6 +273,12 @@ MUTANTS: tuple[Mutant, ...] = (
         LAYERS,
         ("-log(unit(word(own, np.uint64(c)))) / measures[start + c]", "-log(unit(word(own, np.uint64(c)))) * measures[start + c]"),
     ),
+    change(
+        "labels drawn by their parts",
+        "tempting",
+        "graphd.labels",
+        ("split.gathered(indptr, values, rows[starts])", "split.gathered(indptr, values, rows)"),
+    ),
     change("probabilities without the rest", "tempting", LAYERS, ("for c in range(drawn, positive):", "for c in range(0):")),
 )
 

@@ -91,7 +91,13 @@ class PlainSource:
 
     def _made(self) -> Schema:
         nodes = tuple(
-            NodeType(name=node.name, weighted=node.weight is not None, features=tuple(spec.feature for spec in node.features), tables=node.tables)
+            NodeType(
+                name=node.name,
+                weighted=node.weight is not None,
+                features=tuple(spec.feature for spec in node.features),
+                tables=node.tables,
+                graph_label=node.graph_label,
+            )
             for node in self._nodes.values()
         )
         made: list[EdgeType] = []

@@ -54,6 +54,8 @@ class NodeSpec:
     weight: str | None = None
     features: tuple[FeatureSpec, ...] = ()
     tables: tuple[WeightTable, ...] = ()
+    graph_label: str = ""
+    """The feature that says of which graph a node is; "" is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +121,7 @@ def read_spec(path: Path, root: Path | None = None) -> SpaceSpec:
 
 _CSV_WORDS = {"delimiter", "header", "quote", "nulls", "encoding", "multiline"}
 _TABLE_WORDS = {"files", "format", "columns", "csv"}
-_NODE_WORDS = _TABLE_WORDS | {"count", "id", "key", "weight", "features", "tables"}
+_NODE_WORDS = _TABLE_WORDS | {"count", "id", "key", "weight", "features", "tables", "graph_label"}
 _EDGE_WORDS = _TABLE_WORDS | {"src", "dst", "weight", "features", "tables", "edges", "missing", "reverse", "symmetry", "self_loops", "aggregate"}
 
 
@@ -171,6 +173,7 @@ def _node(name: str, value: Any, root: Path, csv: Mapping[str, Any]) -> NodeSpec
         weight=_text(what, spec, "weight"),
         features=_features(what, spec, table),
         tables=tables_of(what, spec.get("tables")),
+        graph_label=str(spec.get("graph_label") or ""),
     )
     if table is None and (node.id or node.key or node.weight or node.features):
         raise InvalidRequest(f"{what}: id, key, weight and features are columns of `files`, and there are none")

@@ -131,16 +131,18 @@ class WeightTable(_message.Message):
     def __init__(self, name: _Optional[str] = ..., expression: _Optional[str] = ..., invalid: _Optional[_Union[Invalid, str]] = ...) -> None: ...
 
 class NodeType(_message.Message):
-    __slots__ = ("name", "weighted", "features", "tables")
+    __slots__ = ("name", "weighted", "features", "tables", "graph_label")
     NAME_FIELD_NUMBER: _ClassVar[int]
     WEIGHTED_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     TABLES_FIELD_NUMBER: _ClassVar[int]
+    GRAPH_LABEL_FIELD_NUMBER: _ClassVar[int]
     name: str
     weighted: bool
     features: _containers.RepeatedCompositeFieldContainer[Feature]
     tables: _containers.RepeatedCompositeFieldContainer[WeightTable]
-    def __init__(self, name: _Optional[str] = ..., weighted: bool = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., tables: _Optional[_Iterable[_Union[WeightTable, _Mapping]]] = ...) -> None: ...
+    graph_label: str
+    def __init__(self, name: _Optional[str] = ..., weighted: bool = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., tables: _Optional[_Iterable[_Union[WeightTable, _Mapping]]] = ..., graph_label: _Optional[str] = ...) -> None: ...
 
 class EdgeType(_message.Message):
     __slots__ = ("src_type", "relation", "dst_type", "weighted", "multiplicity", "missing", "features", "tables")

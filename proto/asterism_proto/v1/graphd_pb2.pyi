@@ -504,6 +504,40 @@ class DegreesReply(_message.Message):
     version: int
     def __init__(self, version: _Optional[int] = ...) -> None: ...
 
+class SampleGraphLabelsRequest(_message.Message):
+    __slots__ = ("space", "version", "seed", "count")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    seed: int
+    count: int
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
+
+class SampleGraphLabelsReply(_message.Message):
+    __slots__ = ("version", "digest")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    digest: str
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class GraphNodesRequest(_message.Message):
+    __slots__ = ("space", "version")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
+
+class GraphNodesReply(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    def __init__(self, version: _Optional[int] = ...) -> None: ...
+
 class AdjacencyRequest(_message.Message):
     __slots__ = ("space", "version", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "weight")
     SPACE_FIELD_NUMBER: _ClassVar[int]

@@ -449,6 +449,34 @@ class ReadNodeTypesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class ReadLabelsRequest(_message.Message):
+    __slots__ = ("at", "parts", "cursor")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    parts: _containers.RepeatedScalarFieldContainer[int]
+    cursor: int
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., parts: _Optional[_Iterable[int]] = ..., cursor: _Optional[int] = ...) -> None: ...
+
+class ReadLabelsReply(_message.Message):
+    __slots__ = ("next_cursor",)
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    next_cursor: int
+    def __init__(self, next_cursor: _Optional[int] = ...) -> None: ...
+
+class ReadLabelledRequest(_message.Message):
+    __slots__ = ("at", "parts")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    parts: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., parts: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ReadLabelledReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class ReadNodeFeaturesRequest(_message.Message):
     __slots__ = ("at", "type_id", "names")
     AT_FIELD_NUMBER: _ClassVar[int]

@@ -13,6 +13,7 @@ from asterism_proto.errors import Internal, InvalidRequest
 from graphkit.index import fill_index, find, index_slots
 from storaged.build.columns import build_columns
 from storaged.build.kernels import audit_nodes, fold_nodes, scatter_nodes
+from storaged.build.labels import build_labels
 from storaged.build.source import Workplace
 from storaged.build.spool import Records, buckets
 from storaged.build.steps import State
@@ -120,6 +121,7 @@ def build_nodes(work: Workplace, type_id: int) -> NodesResult:
         )
     )
     features = _features(work, type_id, rows) if node_type.features else ""
+    build_labels(work, type_id, rows.rows, features)
     named = list(node_weights(work, type_id, rows, rows.digest, made["weights"], features))
     description = {
         "rows": rows.rows,

@@ -9,6 +9,7 @@ from storaged.draw.between import Between, edges_between
 from storaged.draw.edge import EdgeDraws, EdgeRace, edges, race_edges, rest_of_edges
 from storaged.draw.expand import Expansion, expand, grow
 from storaged.draw.features import edge_features, node_features
+from storaged.draw.labels import read_labelled, read_labels
 from storaged.draw.lookup import ends, node_types
 from storaged.draw.neighbor import NeighborDraws, neighbors
 from storaged.draw.node import NodeDraws, NodeRace, nodes, race_nodes, rest_of_nodes
@@ -55,6 +56,8 @@ __all__ = [
     "race_edges",
     "race_nodes",
     "read_edges",
+    "read_labelled",
+    "read_labels",
     "read_neighbors",
     "read_nodes",
     "rest_of_edges",

@@ -111,6 +111,12 @@ class NodeImage:
     named: Mapping[str, NodeWeights] = field(default_factory=dict)
     """By the names of the type's tables."""
     columns: Mapping[str, Column] = field(default_factory=dict)
+    label_hash: I64 = field(default_factory=lambda: EMPTY_I64)
+    """int64[labels] ascending: the hash of each graph label of the type in this part; types with a graph label only."""
+    label_indptr: I64 = field(default_factory=lambda: EMPTY_I64)
+    """int64[labels + 1]: where each label's rows begin."""
+    label_rows: U32 = field(default_factory=lambda: EMPTY_U32)
+    """uint32[labelled nodes]: the rows of each label, ascending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,7 +334,7 @@ def _nodes(entry: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[A
         rows=int(entry["rows"]),
         count=int(entry["count"]),
         dense=bool(entry["dense"]),
-        **_given(arrays, prefix, "ids", "index_ids", "index_rows", "live", "live_rows", "weights"),
+        **_given(arrays, prefix, "ids", "index_ids", "index_rows", "live", "live_rows", "weights", "label_hash", "label_indptr", "label_rows"),
         table=_table(entry["table"], prefix, arrays),
         named={
             table["name"]: NodeWeights(weights=arrays[f"{prefix}.w{i}.weights"], table=_table(table, f"{prefix}.w{i}", arrays))

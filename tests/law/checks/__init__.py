@@ -41,6 +41,7 @@ from tests.law.checks.probabilities import (
     shares_of_all_parts_are_probabilities,
 )
 from tests.law.checks.rows import (
+    graph_labels_are_alike,
     negatives_follow_what_is_left,
     negatives_of_a_hair_are_raced_for,
     nodes_like_others_are_of_their_types,
@@ -65,6 +66,7 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     numbered_draws_are_those_of_the_stream,
     nodes_like_others_are_of_their_types,
     negatives_follow_what_is_left,
+    graph_labels_are_alike,
     negatives_of_a_hair_are_raced_for,
     fewer_different_neighbors_are_the_first_of_more,
     hosts_and_ranges_do_not_matter,

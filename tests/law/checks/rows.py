@@ -11,8 +11,8 @@ from tests.kit.images import Nodes, hosted, version_of
 from tests.law.checks.basis import draw_nodes, nodes_of, require, require_counts, require_independent
 
 from asterism_proto.arrays import Frame
-from asterism_proto.schema import NodeType, Schema
-from graphd import numbered, route, sample, totals
+from asterism_proto.schema import Feature, NodeType, Schema
+from graphd import labels, numbered, route, sample, totals
 from graphkit.excluding import Excluded
 from storaged import draw
 from storaged.api import StoreApi
@@ -130,3 +130,38 @@ def negatives_of_a_hair_are_raced_for(scale: float) -> None:
     drawn = numbered.negatives(sampling_of(version, 2), _what([0], 3, trials), 2, excluded)
     require_counts(np.bincount(drawn["ids"][0], minlength=3), np.array([0, 0.25, 0.75]) * trials, "negatives of a hair")
     require(bool((drawn["ids"][1] == -1).all() and (drawn["types"][1] == -1).all()), "something was drawn where nothing is left")
+
+
+@cache
+def labelled(parts: int) -> draw.Version:
+    """Two types of nodes of 7 graphs: graph i has 3 i + 1 nodes of the one, graph 6 one of the other too; some nodes are of none."""
+    texts = [str(i).encode() * 5 for i in range(7) for _ in range(3 * i + 1)] + [b"", b""]
+    types = tuple(NodeType(name=name, features=(Feature(name="of", kind="bytes"),), graph_label="of") for name in ("a", "b"))
+    schema = Schema(node_types=types, parts=parts)
+
+    def nodes(of: list[bytes]) -> Nodes:
+        column = (np.cumsum([0, *map(len, of)]).astype(np.int64), np.frombuffer(b"".join(of), np.uint8))
+        return Nodes(ids=np.arange(len(of)), features={"of": column})
+
+    return version_of(schema, {"a": nodes(texts), "b": nodes([b"6" * 5, b""])})
+
+
+def graph_labels_are_alike(scale: float) -> None:
+    """Labels are drawn alike, however many nodes, types, parts and hosts have them; and a label has just its nodes."""
+    n = int(max(600, 20_000 * scale))
+    known = [str(i).encode() * 5 for i in range(7)]
+    answers = []
+    for hosts in (1, 3):
+        found = labels.sample(sampling_of(labelled(3), hosts), labels.Labels(), 17, n)
+        at, text = found["labels.indptr"].tolist(), found["labels.values"].tobytes()
+        answers.append([text[a:b] for a, b in zip(at[:-1], at[1:], strict=True)])
+    require(answers[0] == answers[1], "hosts matter to labels")
+    drawn = np.array([known.index(label) for label in answers[0]])
+    require_counts(np.bincount(drawn, minlength=7), np.full(7, n / 7), "labels of graphs")
+    require_independent(drawn[:-1], drawn[1:], 7, "labels at lag 1")
+    asked = [*known, b"none", b""]
+    indptr, values = np.cumsum([0, *map(len, asked)]).astype(np.int64), np.frombuffer(b"".join(asked), np.uint8)
+    found = labels.nodes(sampling_of(labelled(3), 2), indptr, values)
+    sizes = [3 * i + 1 + (i == 6) for i in range(7)]
+    require(np.diff(found["indptr"]).tolist() == [*sizes, 0, 0], f"graphs have {np.diff(found['indptr']).tolist()} nodes")
+    require(found["ids"].tolist() == [*range(sum(sizes) - 1), 0] and int(found["types"].sum()) == 1, "graphs have other nodes than theirs")

@@ -1,0 +1,131 @@
+"""Graphs within a graph: labels that live in several parts and types, drawn alike and looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.kit import cases
+from tests.kit.bodies import assert_follows
+from tests.kit.cluster import LocalCluster
+
+import asterism
+from asterism import Client, Graph
+
+SCHEMA: dict[str, Any] = {
+    "parts": 5,
+    "placement": "mix64",
+    "nodes": {
+        "atom": {"features": {"of": "bytes", "charge": "int64"}, "graph_label": "of"},
+        "ring": {"features": {"in": "bytes"}, "graph_label": "in"},
+        "solvent": {},
+    },
+    "edges": {"atom:bond:atom": {}},
+}
+GRAPHS = 60
+
+
+def molecules() -> dict[bytes, tuple[list[int], list[int]]]:
+    """Atoms and rings of each molecule: label i has i + 1 atoms, every third a ring; the longest labels begin alike."""
+    found, atom = {}, 0
+    for i in range(GRAPHS):
+        label = b"benzene and a long tail " * (i % 3) + str(i).encode()
+        found[label] = (list(range(atom, atom + i + 1)), [1000 + i] if i % 3 == 0 else [])
+        atom += i + 1
+    found[b"alone"] = ([], [77])
+    return found
+
+
+def load(client: Client) -> Graph:
+    """The molecules, and atoms of none."""
+    client.create_space("molecules", SCHEMA)
+    graph = client.graph("molecules")
+    for label, (atoms, rings) in molecules().items():
+        graph.upsert_nodes(atoms, "atom", features={"of": [label] * len(atoms)})
+        graph.upsert_nodes(rings, "ring", features={"in": [label] * len(rings)})
+    graph.upsert_nodes([100_000, 100_001], "atom")
+    graph.build()
+    return graph
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with asterism.open(tmp_path_factory.mktemp("labels")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def graph(client: Client) -> Graph:
+    return load(client)
+
+
+def test_every_label_is_drawn_alike_however_many_nodes_parts_and_types_have_it(graph: Graph) -> None:
+    known = sorted(molecules())
+    drawn = graph.sample_graph_labels(20_000, seed=1)
+    assert_follows(np.array([known.index(label) for label in drawn.labels]), np.ones(len(known)))
+    assert graph.sample_graph_labels(7, seed=1).labels == drawn.labels[:7]
+    assert graph.sample_graph_labels(0).labels == ()
+    assert graph.replay(graph.sample_graph_labels(9).token).labels
+
+
+def test_a_label_has_its_nodes_of_every_part_and_type_and_an_unknown_one_none(graph: Graph) -> None:
+    known = molecules()
+    asked = [*known, b"no such", b"", next(iter(known))]
+    found = graph.graph_nodes(asked)
+    assert len(found) == len(asked)
+    for row, label in enumerate(asked):
+        atoms, rings = known.get(label, ([], []))
+        assert found[row].tolist() == [*atoms, *rings]
+        types = found.types[found.indptr[row] : found.indptr[row + 1]]
+        assert types.tolist() == [0] * len(atoms) + [1] * len(rings)
+    assert graph.graph_nodes(["alone"])[0].tolist() == [77]
+    assert len(graph.graph_nodes([])) == 0
+
+
+def test_what_is_deleted_or_written_again_is_in_the_graph_that_it_is_in_now(client: Client) -> None:
+    client.create_space("moving", SCHEMA)
+    graph = client.graph("moving")
+    graph.upsert_nodes([1, 2, 3, 4], "atom", features={"of": ["a", "a", "b", "c"]})
+    assert graph.build().version == 1
+    graph.upsert_nodes([2], "atom", features={"of": ["b"]})
+    graph.delete_nodes([4], "atom")
+    graph.upsert_nodes([5], "atom", features={"of": ["new"]})
+    assert graph.build().version == 2
+    assert [graph.graph_nodes(["a", "b", "c", "new"])[row].tolist() for row in range(4)] == [[1], [2, 3], [], [5]]
+    assert set(graph.sample_graph_labels(200, seed=2).labels) == {b"a", b"b", b"new"}
+    assert set(graph.sample_graph_labels(200, seed=2, version=1).labels) == {b"a", b"b", b"c"}
+    assert graph.graph_nodes(["c"], version=1)[0].tolist() == [4]
+
+
+def test_any_number_of_hosts_gives_the_same(graph: Graph) -> None:
+    expected = graph.sample_graph_labels(500, seed=3).labels
+    with LocalCluster(3) as cluster:
+        other = load(cluster.client())
+        assert other.sample_graph_labels(500, seed=3).labels == expected
+        assert cases.digest(other.graph_nodes(expected)) == cases.digest(graph.graph_nodes(expected))
+
+
+def test_what_has_no_labels_says_so(client: Client) -> None:
+    client.create_space("plain", {"nodes": {"n": {}}})
+    plain = client.graph("plain")
+    plain.upsert_nodes([1], "n")
+    plain.build()
+    with pytest.raises(asterism.InvalidRequest, match="declares a graph_label"):
+        plain.sample_graph_labels(1)
+    with pytest.raises(asterism.InvalidRequest, match="declares a graph_label"):
+        plain.graph_nodes(["a"])
+    client.create_space("unlabelled", SCHEMA)
+    unlabelled = client.graph("unlabelled")
+    unlabelled.upsert_nodes([1], "atom")
+    unlabelled.build()
+    with pytest.raises(asterism.NotFound, match="no node with a graph label"):
+        unlabelled.sample_graph_labels(1)
+    assert unlabelled.graph_nodes(["a"])[0].tolist() == []
+    with pytest.raises(asterism.InvalidRequest, match="'charge' is dense"):
+        client.create_space("wrong", {"nodes": {"n": {"features": {"charge": "int64"}, "graph_label": "charge"}}})
+    with pytest.raises(asterism.NotFound, match="'missing'"):
+        client.create_space("wrong", {"nodes": {"n": {"graph_label": "missing"}}})
+    with pytest.raises(asterism.InvalidRequest, match="expected a list"):
+        plain.graph_nodes("a")
