@@ -1,17 +1,23 @@
-"""Local operations on what sampling gives: pairs of walks, gathers and scatters. NumPy alone; nothing is asked of a service."""
+"""Local operations on what sampling gives: pairs of walks, gathers and scatters; nothing is asked of a service.
+
+Arrays give arrays. `gather` and the scatters take torch's tensors too, and give tensors that have gradients.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism import mixing
-from asterism.records import Ids, Ragged2, Types, WalkSample
+from asterism import mixing, tensors
+from asterism.arrays import Ids, Ragged2, Types, Values
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.schema import Schema
+
+if TYPE_CHECKING:
+    from asterism.records import WalkSample
+    from asterism_proto.schema import Schema
 
 __all__ = [
     "gather",
@@ -22,6 +28,7 @@ __all__ = [
     "scatter_max",
     "scatter_mean",
     "scatter_softmax",
+    "sparse_gather",
     "walk_pairs",
     "walk_types",
 ]
@@ -194,31 +201,78 @@ def ragged_gather(column: Ragged2, rows: ArrayLike) -> Ragged2:
     return out, values[np.repeat(indptr[:-1][wanted] - out[:-1], lengths) + np.arange(out[-1])]
 
 
-def gather(params: ArrayLike, indices: ArrayLike) -> NDArray[Any]:
+def sparse_gather(rows: ArrayLike, indices: ArrayLike, values: ArrayLike, shape: Sequence[int]) -> tuple[Ids, Values, tuple[int, ...]]:
+    """The given rows of a sparse tensor (COO), in that order: `numpy.take` on its first dimension.
+
+    Parameters
+    ----------
+    rows : int64[m]
+        Of the first dimension; one may come several times.
+    indices : int64[k, d]
+        Where values are, in any order.
+    values : [k]
+    shape : d numbers
+
+    Returns
+    -------
+    indices : int64[j, d]
+        Row after row; within one in the order in which they came.
+    values : [j]
+    shape : (m, ...)
+
+    Examples
+    --------
+    >>> sparse_gather([1, 1], [[0, 3], [1, 2]], [7, 8], (2, 4))
+    (array([[0, 2],
+           [1, 2]]), array([8, 8]), (2, 4))
+    """
+    at, held, wanted = np.asarray(indices, np.int64), np.asarray(values), np.asarray(rows, np.int64)
+    if at.ndim != 2 or at.shape != (len(held), len(shape)) or not len(shape):
+        raise InvalidRequest(f"indices {list(at.shape)}, values {list(held.shape)}, shape {list(shape)}: expected [k, d], [k] and d numbers")
+    for dimension, extent in enumerate(shape):
+        _check_positions(f"indices[:, {dimension}]", at[:, dimension], extent)
+    _check_positions("rows", wanted, shape[0])
+    order = np.argsort(at[:, 0], kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(at[:, 0], minlength=shape[0]))]).astype(np.int64)
+    picked, places = ragged_gather((indptr, order), wanted)
+    out = at[places]
+    out[:, 0] = np.repeat(np.arange(len(wanted)), np.diff(picked))
+    return out, held[places], (len(wanted), *shape[1:])
+
+
+def gather(params: Any, indices: Any) -> Any:
     """``params[indices]``: the rows that messages start from; int64 indices [m], rows [m, ...]."""
+    if tensors.is_tensor(params):
+        return tensors.gather(params, indices)
     rows, wanted = np.asarray(params), np.asarray(indices, np.int64)
     _check_positions("indices", wanted, len(rows))
     return rows[wanted]
 
 
-def scatter_add(updates: ArrayLike, indices: ArrayLike, size: int) -> NDArray[Any]:
+def scatter_add(updates: Any, indices: Any, size: int) -> Any:
     """Sums of the updates that go to each of ``size`` places; [size, ...], 0 where none goes."""
+    if tensors.is_tensor(updates):
+        return tensors.scatter_add(updates, indices, size)
     values, where = _updates(updates, indices, size)
     out = np.zeros((size, *values.shape[1:]), values.dtype)
     np.add.at(out, where, values)
     return out
 
 
-def scatter_mean(updates: ArrayLike, indices: ArrayLike, size: int) -> NDArray[Any]:
+def scatter_mean(updates: Any, indices: Any, size: int) -> Any:
     """Means of the updates that go to each of ``size`` places; [size, ...], 0 where none goes."""
+    if tensors.is_tensor(updates):
+        return tensors.scatter_mean(updates, indices, size)
     values, where = _updates(updates, indices, size)
     counts = np.bincount(where, minlength=size).reshape(size, *([1] * (values.ndim - 1)))
     sums = scatter_add(values, where, size)
     return np.asarray(sums / np.maximum(counts, 1).astype(values.dtype if values.dtype.kind == "f" else np.float64))
 
 
-def scatter_max(updates: ArrayLike, indices: ArrayLike, size: int, *, empty: float = -1e9) -> NDArray[Any]:
+def scatter_max(updates: Any, indices: Any, size: int, *, empty: float = -1e9) -> Any:
     """The largest of the updates that go to each of ``size`` places; [size, ...], ``empty`` where none goes."""
+    if tensors.is_tensor(updates):
+        return tensors.scatter_max(updates, indices, size, empty=empty)
     values, where = _updates(updates, indices, size)
     out = np.full((size, *values.shape[1:]), empty, values.dtype)
     here = np.unique(where)
@@ -227,8 +281,10 @@ def scatter_max(updates: ArrayLike, indices: ArrayLike, size: int, *, empty: flo
     return out
 
 
-def scatter_softmax(updates: ArrayLike, indices: ArrayLike, size: int) -> NDArray[Any]:
+def scatter_softmax(updates: Any, indices: Any, size: int) -> Any:
     """Softmax of the updates among those that go to the same place; [m, ...]."""
+    if tensors.is_tensor(updates):
+        return tensors.scatter_softmax(updates, indices, size)
     values, where = _updates(updates, indices, size)
     risen = np.exp(values - scatter_max(values, where, size)[where])
     total = np.asarray(scatter_add(risen, where, size))

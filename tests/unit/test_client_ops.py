@@ -18,6 +18,19 @@ from asterism_proto.schema import EdgeType, NodeType, Schema
 WALKS = arrays.arrays(np.int64, st.tuples(st.integers(0, 4), st.integers(0, 6)), elements=st.integers(-1, 9))
 
 
+@given(st.integers(1, 5), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=12), st.lists(st.integers(0, 4), max_size=6))
+def test_gathered_rows_of_a_sparse_tensor_are_those_of_the_full_one(scale: int, at: list[tuple[int, int]], rows: list[int]) -> None:
+    indices = np.array(sorted(set(at)), np.int64).reshape(-1, 2)[::-1]
+    values = scale * (1 + np.arange(len(indices)))
+    full = np.zeros((5, 4), np.int64)
+    full[indices[:, 0], indices[:, 1]] = values
+    found, held, shape = ops.sparse_gather(rows, indices, values, (5, 4))
+    out = np.zeros(shape, np.int64)
+    out[found[:, 0], found[:, 1]] = held
+    assert np.array_equal(out, full[np.array(rows, np.int64)])
+    assert (np.diff(found[:, 0]) >= 0).all()
+
+
 @given(WALKS, st.integers(0, 7), st.integers(0, 7))
 def test_pairs_are_those_within_the_window_and_none_has_no_node(paths: np.ndarray, left: int, right: int) -> None:
     expected = []

@@ -1,0 +1,78 @@
+"""Gathers and scatters of torch's tensors, with gradients: the same operations as `asterism.ops` has for arrays.
+
+torch is the caller's: it is never imported here, for who has a tensor has imported it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from asterism_proto.errors import InvalidRequest
+
+Tensor = Any
+"""A ``torch.Tensor``."""
+
+
+def is_tensor(value: object) -> bool:
+    """Whether it is one of torch's."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def gather(params: Tensor, indices: Any) -> Tensor:
+    """Rows ``indices`` of a tensor; the gradient is added up where they came from."""
+    return params.index_select(0, _index("indices", indices, params, params.shape[0]))
+
+
+def scatter_add(updates: Tensor, indices: Any, size: int) -> Tensor:
+    """Sums by place; the gradient is gathered."""
+    index = _places(updates, indices, size)
+    return updates.new_zeros((size, *updates.shape[1:])).index_add(0, index, updates)
+
+
+def scatter_mean(updates: Tensor, indices: Any, size: int) -> Tensor:
+    """Means by place."""
+    index = _places(updates, indices, size)
+    counts = updates.new_zeros(size).index_add(0, index, updates.new_ones(len(index))).clamp(min=1)
+    return scatter_add(updates, index, size) / counts.reshape(size, *([1] * (updates.dim() - 1)))
+
+
+def scatter_max(updates: Tensor, indices: Any, size: int, *, empty: float) -> Tensor:
+    """Largest by place; the gradient is split evenly over those that are."""
+    torch = sys.modules["torch"]
+    index = _places(updates, indices, size)
+    across = index.reshape(-1, *([1] * (updates.dim() - 1))).expand_as(updates)
+    lowest = float("-inf") if updates.is_floating_point() else torch.iinfo(updates.dtype).min
+    largest = updates.new_full((size, *updates.shape[1:]), lowest).scatter_reduce(0, across, updates, "amax", include_self=False)
+    there = torch.zeros(size, dtype=torch.bool, device=updates.device).index_fill(0, index, True)
+    return torch.where(there.reshape(size, *([1] * (updates.dim() - 1))), largest, updates.new_full((), empty))
+
+
+def scatter_softmax(updates: Tensor, indices: Any, size: int) -> Tensor:
+    """Softmax among those of one place."""
+    index = _places(updates, indices, size)
+    highest = scatter_max(updates.detach(), index, size, empty=0.0)
+    risen = (updates - highest.index_select(0, index)).exp()
+    return risen / scatter_add(risen, index, size).index_select(0, index)
+
+
+def _places(updates: Tensor, indices: Any, size: int) -> Tensor:
+    if size < 0:
+        raise InvalidRequest(f"size {size}: expected 0 or more")
+    index = _index("indices", indices, updates, size)
+    if updates.dim() < 1 or updates.shape[0] != index.shape[0]:
+        raise InvalidRequest(f"updates {list(updates.shape)} and indices {list(index.shape)}: expected one index per update")
+    return index
+
+
+def _index(name: str, indices: Any, beside: Tensor, size: int) -> Tensor:
+    torch = sys.modules["torch"]
+    index = torch.as_tensor(indices, dtype=torch.int64, device=beside.device)
+    if index.dim() != 1:
+        raise InvalidRequest(f"{name} has shape {list(index.shape)}; expected one dimension")
+    wrong = torch.nonzero((index < 0) | (index >= size))
+    if len(wrong):
+        at = int(wrong[0])
+        raise InvalidRequest(f"{name}[{at}] = {int(index[at])}: expected 0 or more, and less than {size}")
+    return index
