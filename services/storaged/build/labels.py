@@ -64,7 +64,10 @@ def _make(work: Workplace, name: str, column: str, rows: int) -> State:
     out_hash, out_indptr = work.image.append_to(f"{name}.label_hash", np.int64), work.image.append_to(f"{name}.label_indptr", np.int64)
     limit, held, last = work.task.row_limit(_RECORD_BYTES), 0, _Last(-1, -1, 0)
     for bucket in buckets(records(), rows, low=0, high=(1 << 63) - 1, limit=limit, folder=work.spools, keys=(0, 1)):
-        ordered, starts, hashes = labels.grouped(*bucket.records, indptr, values)
+        found, at = bucket.records
+        if not found.size:
+            continue
+        ordered, starts, hashes = labels.grouped(found, at, indptr, values)
         if hashes[0] == last.hash:
             # More nodes of one label than fit in memory at once: the group goes on.
             if last.groups > 1 or starts.size > 1 or _text(indptr, values, last.row) != _text(indptr, values, int(ordered[0])):
