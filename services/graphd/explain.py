@@ -29,7 +29,17 @@ T = TypeVar("T")
 
 _GLOBAL = {"sample_nodes": NODE, "sample_edges": EDGE}
 _LOCAL = ("sample_neighbors", "sample_fanout")
-_SAMPLES = (*_GLOBAL, *_LOCAL, "sample_nodes_like", "sample_negatives", "sample_layer", "sample_layers", "sample_subgraph", "random_walk")
+_SAMPLES = (
+    *_GLOBAL,
+    *_LOCAL,
+    "sample_nodes_like",
+    "sample_negatives",
+    "sample_layer",
+    "sample_layers",
+    "sample_graph_labels",
+    "sample_subgraph",
+    "random_walk",
+)
 
 
 class Counted(Fanout):
