@@ -1,9 +1,11 @@
-"""Reading what nodes are joined to: all neighbors, the heaviest, degrees."""
+"""Reading what nodes are joined to: all neighbors, the heaviest, degrees and sums of weights."""
 
 from __future__ import annotations
 
+from typing import overload
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from asterism import arguments
 from asterism.records import Ids, Ragged, TopNeighbors
@@ -87,6 +89,7 @@ class Reader(Walker):
         ntype: NodeTypes = None,
         direction: str = "out",
         edge_ids: bool = False,
+        weight: str = "",
         version: int | None = None,
     ) -> TopNeighbors:
         """The k heaviest edges of each node, over the union of the edge types.
@@ -99,13 +102,14 @@ class Reader(Walker):
             Edge types; None: all.
         k : int
             Edges per node at most, 1 or more.
-        ntype, direction, edge_ids
+        ntype, direction, edge_ids, weight
             As of `sample_neighbors`.
 
         Returns
         -------
         TopNeighbors
-            ``nodes`` int64[m, k], heaviest first, ties by (id, edge type as asked for, edge id); padded with -1.
+            ``nodes`` int64[m, k], heaviest first by the weights of that name, which ``weights`` has; ties by (id, edge type as asked
+            for, edge id); padded with -1.
 
         Examples
         --------
@@ -127,6 +131,7 @@ class Reader(Walker):
             direction=way,
             want_weights=True,
             want_edge_ids=edge_ids,
+            weight=weight,
             top=count,
         )
         reply = self._session.read("neighbors", head, arrays)
@@ -143,8 +148,27 @@ class Reader(Walker):
             eids[there] = reply.array("eids", "int64")
         return TopNeighbors(nodes=found, types=types, weights=weights, edge_ids=eids, version=version_of(reply.head))
 
-    def degrees(self, nodes: ArrayLike, etypes: Names = None, *, ntype: NodeTypes = None, direction: str = "out", version: int | None = None) -> Ids:
-        """How many edges of each type each node has.
+    @overload
+    def degrees(
+        self, nodes: ArrayLike, etypes: Names = ..., *, ntype: NodeTypes = ..., direction: str = ..., weight: None = ..., version: int | None = ...
+    ) -> Ids: ...
+
+    @overload
+    def degrees(
+        self, nodes: ArrayLike, etypes: Names = ..., *, ntype: NodeTypes = ..., direction: str = ..., weight: str, version: int | None = ...
+    ) -> NDArray[np.float64]: ...
+
+    def degrees(
+        self,
+        nodes: ArrayLike,
+        etypes: Names = None,
+        *,
+        ntype: NodeTypes = None,
+        direction: str = "out",
+        weight: str | None = None,
+        version: int | None = None,
+    ) -> Ids | NDArray[np.float64]:
+        """How many edges of each type each node has, or what they weigh together.
 
         Parameters
         ----------
@@ -154,18 +178,34 @@ class Reader(Walker):
             Edge types; None: all.
         ntype, direction
             As of `sample_neighbors`.
+        weight : str, optional
+            The weights to sum: the name of a table of every one of the edge types, or ``"weight"`` for the edges' own. None: edges
+            are counted, whatever their weight.
 
         Returns
         -------
-        int64[m, t]
-            A column per edge type, in the order asked for. Edges count whatever their weight.
+        int64[m, t], or float64[m, t] where ``weight`` is given
+            A column per edge type, in the order asked for.
+
+        Raises
+        ------
+        NotFound
+            Where one of the edge types has no table of that name.
+
+        Examples
+        --------
+        >>> graph.degrees([7], "cites", weight="recent")  # doctest: +SKIP
+        array([[2.625]])
         """
         wanted = self._session.edge_type_ids(self.space, arguments.names(etypes))
         ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
         node_type, arrays = self._starts(ids, ntype, wanted, way)
-        head = wire.DegreesRequest(space=self.space, version=self._version(version), edge_types=wanted, node_type=node_type, direction=way)
-        return self._session.read("degrees", head, arrays).array("degrees", "int64", 2)
+        head = wire.DegreesRequest(
+            space=self.space, version=self._version(version), edge_types=wanted, node_type=node_type, direction=way, weight=weight or ""
+        )
+        reply = self._session.read("degrees", head, arrays)
+        return reply.array("sums", "float64", 2) if head.weight else reply.array("degrees", "int64", 2)
 
     def count_nodes(self, ntype: str, *, version: int | None = None) -> int:
         """How many nodes of a type there are."""

@@ -236,14 +236,17 @@ class GraphApi(Operators, Explaining):
         return Frame(wire.NeighborsReply(version=version), sections)
 
     def degrees(self, request: Frame, call: Call) -> Frame:
-        """How many edges nodes have."""
+        """How many edges nodes have, or what these weigh together."""
         head: Any = request.head
 
         def run(at: Sampling) -> Sections:
             schema = at.space.schema
             nodes, types = starts_of(request, schema)
             edge_types, direction = edge_types_of(schema, head.edge_types), direction_of(schema, head.direction)
-            return read.degrees(at, edge_types, direction, nodes, head.node_type, types)
+            if not head.weight:
+                return read.degrees(at, edge_types, direction, nodes, head.node_type, types)
+            by = at.by(weights_of(EDGE, schema, edge_types, head.weight))
+            return {"sums": read.measures(by, edge_types, direction, False, nodes, head.node_type, types)}
 
         sections, version = self._at_version(request, call, run)
         return Frame(wire.DegreesReply(version=version), sections)

@@ -80,6 +80,42 @@ def test_degrees_count_every_edge_by_type(graph: Graph, direction: str) -> None:
     assert graph.degrees(np.zeros(0, np.int64), "cites").shape == (0, 1)
 
 
+@pytest.mark.parametrize("direction", ["out", "in"])
+@pytest.mark.parametrize("weight", ["weight", "recent"])
+def test_sums_of_weights_are_those_of_every_edge_by_type_and_name(graph: Graph, direction: str, weight: str) -> None:
+    papers = np.concatenate([np.arange(cases.PAPERS), [-1, 10**9, 3, 3]])
+    names = ["cites", "writes"]
+    found = graph.degrees(papers, names, ntype="paper", direction=direction, weight=weight)
+    assert (found.dtype, found.shape) == (np.float64, (len(papers), 2))
+    for column, name in enumerate(names):
+        expected = np.zeros(cases.PAPERS)
+        for edges in graph.scan_edges(name, weight=weight):
+            if (direction, name) != ("out", "writes"):
+                np.add.at(expected, edges.src if direction == "out" else edges.dst, edges.weights.astype(np.float64))
+        assert np.allclose(found[: cases.PAPERS, column], expected, rtol=1e-12, atol=0)
+        assert found[cases.PAPERS :, column].tolist() == [0, 0, found[3, column], found[3, column]]
+        assert expected.any() == ((direction, name) != ("out", "writes"))
+    own = graph.degrees(papers, "by", ntype="paper", weight="weight")  # no weights of its own: each edge weighs 1
+    assert own.tolist() == graph.degrees(papers, "by", ntype="paper").tolist()
+    with pytest.raises(asterism.NotFound, match="recent"):
+        graph.degrees(papers, ["cites", "by"], ntype="paper", weight="recent")
+
+
+def test_the_heaviest_by_name_are_the_first_of_all_by_these_weights(graph: Graph) -> None:
+    papers = np.arange(cases.PAPERS)
+    top = graph.top_k_neighbors(papers, "writes", 4, ntype="paper", direction="in", edge_ids=True, weight="recent")
+    everything = graph.neighbors(papers, "writes", ntype="paper", direction="in", weight="recent")
+    assert top.edge_ids is not None
+    for i in range(len(papers)):
+        mine = slice(everything.indptr[i], everything.indptr[i + 1])
+        order = np.lexsort((everything.edge_ids[mine], everything.nodes[mine], -everything.weights[mine]))[:4]
+        assert top.edge_ids[i, : len(order)].tolist() == everything.edge_ids[mine][order].tolist()
+        assert top.weights[i, : len(order)].tolist() == everything.weights[mine][order].tolist()
+    own = graph.top_k_neighbors(papers, "writes", 4, ntype="paper", direction="in", edge_ids=True)
+    assert own.edge_ids is not None
+    assert (own.edge_ids != top.edge_ids).any()
+
+
 def test_what_can_not_be_asked_is_refused_with_its_value(graph: Graph) -> None:
     for call, said in (
         (lambda: graph.top_k_neighbors([1], "cites", 0), "k 0"),

@@ -167,6 +167,9 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         ),
         "fanout by name": lambda: graph.sample_fanout(people, ["writes", "cites"], [4, 3], weight="recent", probabilities=True, seed=SEED),
         "all neighbors by name": lambda: graph.neighbors(papers, ["cites", "writes"], weight="recent", direction="in", sort="weight"),
+        "heaviest neighbors by name": lambda: graph.top_k_neighbors(papers, ["writes", "cites"], 4, direction="in", edge_ids=True, weight="recent"),
+        "sums of weights": lambda: graph.degrees(papers, ["cites", "by"], weight="weight"),
+        "sums of weights by name": lambda: graph.degrees(people, "writes", weight="recent"),
         "walks by name": lambda: graph.random_walk(people, ["writes", "cites", "cites"], 5, weight="recent", restart=0.2, seed=SEED),
         "subgraph by name": lambda: graph.sample_subgraph(
             papers[:30], [3, 2], ["cites"], ntype="paper", weight="recent", weights=True, replace=False, seed=SEED

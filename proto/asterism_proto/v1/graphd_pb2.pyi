@@ -485,18 +485,20 @@ class NeighborsReply(_message.Message):
     def __init__(self, version: _Optional[int] = ...) -> None: ...
 
 class DegreesRequest(_message.Message):
-    __slots__ = ("space", "version", "edge_types", "node_type", "direction")
+    __slots__ = ("space", "version", "edge_types", "node_type", "direction", "weight")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_type: int
     direction: _common_pb2.Direction
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ...) -> None: ...
+    weight: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class DegreesReply(_message.Message):
     __slots__ = ("version",)
