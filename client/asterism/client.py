@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -131,6 +131,7 @@ class Client:
         self,
         space: str,
         *,
+        weights: str | Sequence[str] | None = None,
         draws: int = 100_000,
         alpha: float = 1e-3,
         power: float = 0.9,
@@ -149,6 +150,7 @@ class Client:
         return verify(
             self,
             space,
+            weights=weights,
             draws=draws,
             alpha=alpha,
             power=power,

@@ -139,6 +139,9 @@ class VersionInfo:
         """What the weights of one type and name are like: odd values, effective sample size, largest share, error bound."""
         return hygiene(self._shares(element, type_id, name))
 
+    def shares(self, name: str = "") -> list[Share]:
+        """The totals by the weights of that name, of the types that have them."""
+        return [share for share in (*self.totals, *self.named) if share.weight_name == ("" if name in OWN_WEIGHTS else name)]
+
     def _shares(self, element: str, type_id: int, name: str) -> list[Share]:
-        wanted = (element, type_id, "" if name in OWN_WEIGHTS else name)
-        return [share for share in (*self.totals, *self.named) if (share.element, share.type_id, share.weight_name) == wanted]
+        return [share for share in self.shares(name) if (share.element, share.type_id) == (element, type_id)]

@@ -38,6 +38,8 @@ class SelfTest(_View):
     """The space's name."""
     version: int | None = Field(default=None, ge=1)
     """A published version; none: the current one."""
+    weights: list[str] | None = Field(default=None, examples=[["weight", "popular"]])
+    """Names of the weights to look at, `weight` for the rows' own; none: all."""
     draws: int = Field(default=100_000, ge=1000, le=MOST_DRAWS)
     """Of each kind; the smallest bias that is seen falls with the square root."""
     alpha: float = Field(default=1e-3, gt=0, lt=1)
@@ -73,7 +75,7 @@ def router(address: Callable[[], str]) -> APIRouter:
     api = APIRouter(tags=["self-test"])
     alone = threading.Lock()
     refusals = {
-        404: "There is no such space or version, or nothing in it.",
+        404: "There is no such space, version or name of weights, or nothing to draw.",
         409: "Nothing has been published yet.",
         422: "A value is not of its type or out of its range.",
         429: "Another self-test runs; one at a time.",
@@ -91,6 +93,7 @@ def router(address: Callable[[], str]) -> APIRouter:
                 report = verify(
                     client,
                     test.space,
+                    weights=test.weights,
                     draws=test.draws,
                     alpha=test.alpha,
                     power=test.power,

@@ -42,7 +42,8 @@ def post(address: str, body: dict[str, Any]) -> tuple[int, Any]:
 def test_a_right_graph_passes_whatever_the_seed(cluster: LocalCluster, seed: int) -> None:
     report = cluster.client().verify("cases", draws=40_000, seed=seed)
     assert report.passed, report.failures
-    assert report.scanned == cases.PEOPLE + cases.PAPERS + cases.WRITES + 2 * cases.CITES
+    rows = cases.PEOPLE + cases.PAPERS + cases.WRITES + 2 * cases.CITES
+    assert report.scanned == rows + cases.PEOPLE + cases.PAPERS + cases.WRITES + cases.CITES  # once more by the weights of their tables
 
 
 def test_every_kind_of_draw_is_looked_at(cluster: LocalCluster) -> None:
@@ -57,12 +58,32 @@ def test_every_kind_of_draw_is_looked_at(cluster: LocalCluster) -> None:
         neighbors += ["against person:writes:paper", "against person:writes:paper and paper:cites:paper"]
         assert {(f"neighbors {what} {how}", "neighbors") for what in neighbors} <= subjects
     assert {(f"{what} of all types by weight", "singles") for what in ("nodes", "edges")} <= subjects
-    assert len(report.checks) == 5 * (3 * cases.PARTS + 1)
+    assert len(report.checks) == (5 + 4) * (3 * cases.PARTS + 1)
     fewer, more = (
         [f.detectable for f in made.findings if f.detectable is not None and f.test == "parts"]
         for made in (report, cluster.client().verify("cases", draws=20_000, seed=1))
     )
     assert max(more) == pytest.approx(max(fewer) / 2, rel=0.1)  # four times the draws
+
+
+def test_every_table_of_further_weights_is_looked_at_and_those_that_are_named_alone(cluster: LocalCluster) -> None:
+    client = cluster.client()
+    report = client.verify("cases", draws=20_000, seed=1)
+    assert report.passed, report.failures
+    subjects = {(finding.subject, finding.test) for finding in report.findings}
+    of_types = ["nodes person by 'aged'", "nodes paper by 'aged'", "edges person:writes:paper by 'recent'", "edges paper:cites:paper by 'recent'"]
+    assert {(what, test) for what in of_types for test in ("parts", "rows", "weights", "order")} <= subjects
+    together = {("nodes of all types by 'aged'", "shares"), ("edges of all types by 'recent'", "singles")}
+    near = ["along person:writes:paper", "against paper:cites:paper", "against person:writes:paper and paper:cites:paper"]
+    assert together | {(f"neighbors {what} by 'recent'", "neighbors") for what in near} <= subjects
+    assert not any("by:person" in subject for subject, _ in subjects if "'recent'" in subject)
+    some = client.verify("cases", weights="recent", draws=20_000, seed=1)
+    assert {f.subject for f in some.findings} == {subject for subject, _ in subjects if "'recent'" in subject}
+    assert (some.passed, some.scanned) == (True, cases.WRITES + cases.CITES), some.failures
+    own = client.verify("cases", weights=["weight"], draws=5000, seed=1)
+    assert not any("'" in f.subject for f in own.findings)
+    with pytest.raises(asterism.NotFound, match=r"'old'.*'aged', 'recent'"):
+        client.verify("cases", weights=["aged", "old"], draws=5000)
 
 
 def test_a_run_is_repeated_by_its_seed(cluster: LocalCluster) -> None:
@@ -85,11 +106,17 @@ def test_the_command_says_what_it_found_and_how_it_ended(cluster: LocalCluster) 
     page = run("cases", "--draws", "5000", "--seed", "3")
     assert (page.returncode, "draws follow their weights" in " ".join(page.stdout.split())) == (ExitCode.DONE, True)
     # With an alpha of nearly 1 somebody is always the most suspicious.
-    wrong = run("cases", "--draws", "2000", "--seed", "3", "--alpha", "0.999999", "--json")
+    wrong = run("cases", "--draws", "2000", "--seed", "8", "--alpha", "0.999999", "--json")
     assert wrong.returncode == ExitCode.FAILED
     assert json.loads(wrong.stdout)["failures"]
+    some = run("cases", "--draws", "5000", "--seed", "3", "--weight", "aged", "--weight", "weight", "--json")
+    assert some.returncode == ExitCode.DONE, some.stderr
+    said = {finding["subject"] for finding in json.loads(some.stdout)["report"]["findings"]}
+    assert {"nodes person by 'aged'", "nodes person by weight", "edges paper:by:person uniformly"} <= said
+    assert not any("'recent'" in subject for subject in said)
     for arguments, code in (
         (("nope",), ExitCode.NOT_FOUND),
+        (("cases", "--weight", "old"), ExitCode.NOT_FOUND),
         (("cases", "--alpha", "2"), ExitCode.USAGE),
         (("cases", "--at", "99"), ExitCode.NOT_FOUND),
     ):
@@ -101,6 +128,8 @@ def test_graphd_verifies_itself_over_http_one_test_at_a_time(cluster: LocalClust
     address = cluster["graphd-0"].http_address
     status, verdict = post(address, {"space": "cases", "draws": 20_000, "seed": 4})
     assert (status, verdict["passed"], verdict["failures"]) == (200, True, [])
+    _, some = post(address, {"space": "cases", "draws": 5000, "seed": 4, "weights": ["aged"]})
+    assert {finding["subject"].partition("by ")[2] for finding in some["report"]["findings"]} == {"'aged'"}
     by_client = cluster.client().verify("cases", draws=20_000, seed=4)
     assert [f["p"] for f in verdict["report"]["findings"]] == [f.p for f in by_client.findings]
     answers: list[tuple[int, Any]] = []
@@ -116,6 +145,7 @@ def test_graphd_verifies_itself_over_http_one_test_at_a_time(cluster: LocalClust
     for body, expected in (
         ({"space": "nope"}, (404, "NotFound")),
         ({"space": "cases", "version": 99}, (404, "NotFound")),
+        ({"space": "cases", "weights": ["old"]}, (404, "NotFound")),
         ({"space": "cases", "draws": 10**9}, (422, "InvalidRequest")),
         ({"space": "cases", "sedes": 1}, (422, "InvalidRequest")),
         ({"space": "cases", "draws": 1_000_000, "timeout_s": 0.3}, (504, "Deadline")),

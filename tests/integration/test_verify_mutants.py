@@ -8,22 +8,18 @@ which leave every share as it is.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.law.mutants import MUTANTS, UNAUDITED
+from tests.law.mutants import MUTANTS, NAMED, UNAUDITED, Mutant
 
 import asterism
 
 DRAWS = 8000
-SCHEMA = {
-    "parts": 3,
-    "direction": "both",
-    "nodes": {"n": {"weighted": True}, "m": {}},
-    "edges": {"n:w:m": {"weighted": True}, "n:u:m": {"weighted": True}},
-}
+TABLES = {"turned": "1 / (weight + 0.1)"}
 QUICK = ("alias and probability swapped, globally", "stale totals")
 SLOW = (
     "zero weight picked, by tables",
@@ -49,9 +45,11 @@ def planted(folder: Path, *names: str) -> LocalCluster:
     return LocalCluster(1, 1, folder=folder, environment=environment)
 
 
-def fill(client: asterism.Client) -> None:
-    """A graph of skewed parts, skewed weights, and some that are 0."""
-    client.create_space("planted", SCHEMA)
+def fill(client: asterism.Client, *, tables: Mapping[str, str] | None = None) -> None:
+    """A graph of skewed parts, skewed weights, and some that are 0; of two of its types with further weights."""
+    more = {"weighted": True, "tables": tables or {}}
+    schema = {"parts": 3, "direction": "both", "nodes": {"n": more, "m": {}}, "edges": {"n:w:m": more, "n:u:m": {"weighted": True}}}
+    client.create_space("planted", schema)
     graph, rng = client.graph("planted"), np.random.default_rng(4)
     ids = np.arange(60)
     weights = np.exp(rng.normal(size=60)) * np.array([0.02, 0.1, 1.0])[ids % 3]
@@ -74,6 +72,20 @@ def test_a_fault_that_changes_a_share_is_found(name: str, tmp_path: Path) -> Non
         report = client.verify("planted", draws=DRAWS, seed=0)
     assert not report.passed
     assert report.failures
+
+
+@pytest.mark.parametrize("mutant", NAMED, ids=lambda mutant: mutant.name)
+def test_a_fault_of_further_weights_alone_is_found_and_laid_to_them(mutant: Mutant, tmp_path: Path) -> None:
+    with planted(tmp_path, mutant.name) as cluster:
+        client = cluster.client()
+        fill(client, tables=TABLES)
+        own = client.verify("planted", weights="weight", draws=DRAWS, seed=0)
+        report = client.verify("planted", draws=DRAWS, seed=0)
+    assert own.passed, own.failures
+    assert not report.passed
+    wrong = {finding.subject for finding in report.findings if not finding.passed}
+    assert all(subject.endswith("by 'turned'") for subject in wrong)
+    assert any(subject.startswith(mutant.name.split()[0]) for subject in wrong)
 
 
 @pytest.mark.slow

@@ -292,6 +292,23 @@ UNAUDITED = change(
 """No mutant: what `tests.integration.test_verify_mutants` plants beside one, for a build would refuse its tables."""
 
 
+NAMED: tuple[Mutant, ...] = (
+    change(
+        "nodes by name from the rows' own table",
+        "tempting",
+        "storaged.store.image",
+        ("weights=node.named[weights].weights, table=node.named[weights].table)", "weights=node.named[weights].weights)"),
+    ),
+    change(
+        "neighbors by name from the rows' own alias rows",
+        "tempting",
+        "storaged.store.image",
+        ("hot=named.hot, cold=named.cold)", "hot=side.hot, cold=side.cold)"),
+    ),
+)
+"""Faults of draws by further weights alone, which `tests.integration.test_verify_mutants` plants too."""
+
+
 class _Planter(importlib.abc.MetaPathFinder):
     """Imports one module with its source changed, and leaves all others alone."""
 
@@ -324,7 +341,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 def planter(name: str) -> importlib.abc.MetaPathFinder:
     """What plants the mutant of this name, put at the head of ``sys.meta_path``."""
-    return _Planter(next(mutant for mutant in (*MUTANTS, UNAUDITED) if mutant.name == name))
+    return _Planter(next(mutant for mutant in (*MUTANTS, *NAMED, UNAUDITED) if mutant.name == name))
 
 
 def verdict(mutant: Mutant | None) -> tuple[str, str]:

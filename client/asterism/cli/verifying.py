@@ -15,13 +15,19 @@ if TYPE_CHECKING:
 
     from asterism.verification import Finding, Report
 
-EXAMPLES = "Exit code 1 where a draw does not follow its weights. Example: asterism verify shop --draws 1000000 --alpha 1e-6"
+EXAMPLES = (
+    "Exit code 1 where a draw does not follow its weights. Examples: asterism verify shop --draws 1000000 --alpha 1e-6; "
+    "asterism verify shop --weight popular"
+)
 
 
 def verify(
     context: typer.Context,
     space: Annotated[str, typer.Argument(metavar="SPACE", help="The space to draw from.")],
     *,
+    weight: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Look at these weights only: a table's, or `weight`, the rows' own. May be repeated.")
+    ] = None,
     draws: Annotated[int, typer.Option(min=1000, help="Draws of each kind; the smallest bias that is seen falls with the square root.")] = 100_000,
     alpha: Annotated[float, typer.Option(help="The chance of any false alarm in the whole report.")] = 1e-3,
     power: Annotated[float, typer.Option(help="With which a bias of the size shown as `sees` would be found.")] = 0.9,
@@ -32,14 +38,23 @@ def verify(
 ) -> None:
     """Draw nodes, edges and neighbors of every type, and compare with the weights that scans read and the sealed totals.
 
-    Each line is a G test: by parts, by runs of rows, by size of the weight, by place in a request, from single draws, by
-    neighbor. `corrected` is the p-value after Holm's correction for the number of tests; `sees` is the total variation from
-    which on a bias would have been found.
+    By the rows' own weights, uniformly, and by every table of further weights. Each line is a G test: by parts, by runs of
+    rows, by size of the weight, by place in a request, from single draws, by neighbor. `corrected` is the p-value after Holm's
+    correction for the number of tests; `sees` is the total variation from which on a bias would have been found.
     """
     session = session_of(context)
     with session.client(reading=True) as client, session.output.progress() as tell:
         report = client.verify(
-            space, draws=draws, alpha=alpha, power=power, buckets=buckets, seed=seed, version=at, timeout_s=within, on_progress=tell
+            space,
+            weights=weight or None,
+            draws=draws,
+            alpha=alpha,
+            power=power,
+            buckets=buckets,
+            seed=seed,
+            version=at,
+            timeout_s=within,
+            on_progress=tell,
         )
     session.output.result({"passed": report.passed, "failures": report.failures, "report": report}, lambda: _page(report))
     if not report.passed:

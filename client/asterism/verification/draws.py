@@ -16,7 +16,6 @@ from asterism.session import Session, left
 from asterism.verification.census import Ends
 from asterism.versions import VersionInfo
 from asterism_proto.schema import Schema
-from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 
 if TYPE_CHECKING:
@@ -33,8 +32,6 @@ EDGE_STARTS, NODE_STARTS = 48, 16
 _TWICE = 2
 """A node stands so often in a request: positions must draw independently."""
 _NEIGHBOR_BLOCK = 1 << 18
-_OWN_WEIGHT = ("", "weight")
-"""Names of the weight that every row has; totals of further ones measure the same rows."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -43,8 +40,10 @@ class Drawn:
 
     element: str
     type_id: int | None
-    """The one type asked for; None: all together."""
+    """The one type asked for; None: several together."""
     weighted: bool
+    weight: str
+    """The name of the weights; "": the rows' own."""
     block: int
     """Draws per request."""
     ids: Ids
@@ -93,13 +92,7 @@ class Drawer:
 
     def manifest(self, version: int) -> VersionInfo:
         """A version's sealed totals; draws and scans are pinned to it from here on."""
-        request = meta.ManifestRequest(space=self.graph.space, version=version)
-        sealed = pb.Manifest()
-        sealed.CopyFrom(self._session.catalog("get_manifest", request))
-        own = [total for total in sealed.totals if total.weight_name in _OWN_WEIGHT]
-        del sealed.totals[:]
-        sealed.totals.extend(own)
-        found = VersionInfo.from_proto(sealed)
+        found = VersionInfo.from_proto(self._session.catalog("get_manifest", meta.ManifestRequest(space=self.graph.space, version=version)))
         self.version = found.version
         return found
 
@@ -108,17 +101,20 @@ class Drawer:
         path = np.random.SeedSequence([self.seed, zlib.crc32(what.encode()), number])
         return int(path.generate_state(1, np.uint64)[0])
 
-    def stream(self, element: str, type_id: int | None, weighted: bool, draws: int, block: int = BLOCK) -> Drawn:
-        """``draws`` draws of nodes or edges, ``block`` a request."""
+    def stream(
+        self, element: str, type_id: int | None, among: Sequence[int], weighted: bool, draws: int, *, weight: str = "", block: int = BLOCK
+    ) -> Drawn:
+        """``draws`` draws of nodes or edges, ``block`` a request: of one type, or (None) of those ``among`` together."""
         kinds = self.schema.node_types if element == NODE else self.schema.edge_types
-        name = kinds[type_id].name if type_id is not None else None
-        what = f"{element} {name} {weighted} {block}"
+        types = among if type_id is None else [type_id]
+        names = [kinds[wanted].name for wanted in types]
+        what = f"{element} {names} {weighted} {weight} {block}"
         samples: list[NodeSample | EdgeSample] = []
         for number, start in enumerate(range(0, draws, block)):
             ask: Callable[..., NodeSample | EdgeSample] = self.graph.sample_nodes if element == NODE else self.graph.sample_edges
             n = min(block, draws - start)
-            samples.append(ask(n, name, weighted=weighted, seed=self.seed_of(what, number), version=self.version))
-        types = np.concatenate([s.types for s in samples])
+            samples.append(ask(n, names, weighted=weighted, weight=weight, seed=self.seed_of(what, number), version=self.version))
+        drawn = np.concatenate([s.types for s in samples])
         ends = None
         if element == EDGE:
             edges = [s for s in samples if isinstance(s, EdgeSample)]
@@ -131,12 +127,13 @@ class Drawer:
             element=element,
             type_id=type_id,
             weighted=weighted,
+            weight=weight,
             block=block,
             ids=np.concatenate([s.nodes if isinstance(s, NodeSample) else s.edge_ids for s in samples]),
-            types=types,
+            types=drawn,
             ends=ends,
-            parts=np.full(len(types), -1, np.int32),
-            wrong=types != type_id if type_id is not None else np.zeros(len(types), bool),
+            parts=np.full(len(drawn), -1, np.int32),
+            wrong=~np.isin(drawn, types),
         )
 
     def starts(self, node_type: int, edge_types: Sequence[int], direction: str, populated: Sequence[int]) -> Ids:
@@ -152,7 +149,9 @@ class Drawer:
         found.append(self.graph.sample_nodes(NODE_STARTS, name, weighted=False, seed=seed, version=self.version).nodes)
         return np.unique(np.concatenate(found))
 
-    def neighbors(self, starts: Ids, node_type: int, edge_types: Sequence[int], direction: str, weighted: bool, draws: int) -> list[NeighborSample]:
+    def neighbors(
+        self, starts: Ids, node_type: int, edge_types: Sequence[int], direction: str, weighted: bool, draws: int, *, weight: str = ""
+    ) -> list[NeighborSample]:
         """About ``draws`` draws of neighbors; every answer has the starts `_TWICE` times, one run after the other."""
         schema = self.schema
         names = [schema.edge_types[e].name for e in edge_types]
@@ -161,7 +160,7 @@ class Drawer:
         wanted = max(1, -(-draws // len(nodes)))
         out = []
         for number, done in enumerate(range(0, wanted, most)):
-            seed = self.seed_of(f"neighbors {direction} {names} {weighted}", number)
+            seed = self.seed_of(f"neighbors {direction} {names} {weighted} {weight}", number)
             out.append(
                 self.graph.sample_neighbors(
                     nodes,
@@ -170,6 +169,7 @@ class Drawer:
                     ntype=schema.node_types[node_type].name,
                     direction=direction,
                     weighted=weighted,
+                    weight=weight,
                     edge_ids=True,
                     seed=seed,
                     version=self.version,

@@ -16,8 +16,10 @@ from asterism.verification.draws import EDGE, NODE, SINGLES, Drawer, Drawn
 from asterism.verification.neighbors import compared, truth_of
 from asterism.verification.records import CORRECTION, Check, Finding, Report
 from asterism.verification.statistics import Outcome, detectable, g_test, holm
-from asterism.versions import Share, VersionInfo
+from asterism.versions import Share
 from asterism_proto.errors import InvalidRequest, NotFound
+from asterism_proto.hygiene import OWN_WEIGHTS
+from asterism_proto.schema import EdgeType, NodeType, Schema
 
 if TYPE_CHECKING:
     from asterism.client import Client
@@ -57,10 +59,13 @@ class _Near:
 
 @dataclass(slots=True, kw_only=True)
 class _Run:
-    """One self-test under way."""
+    """The self-test of the weights of one name under way."""
 
     drawer: Drawer
-    manifest: VersionInfo
+    weight: str
+    """"": the rows' own, with which uniform draws are looked at too."""
+    totals: Sequence[Share]
+    """By these weights, of the types that have them."""
     draws: int
     buckets: int
     told: Told
@@ -68,53 +73,56 @@ class _Run:
     checks: list[Check] = field(default_factory=list)
     scanned: int = 0
 
-    def everything(self) -> None:
-        """Every draw, every scan, every test."""
+    def everything(self) -> int:
+        """Every draw, every scan, every test; how many kinds of draws there were."""
         sets = [drawn for element in (NODE, EDGE) for drawn in self._drawn(element)]
-        if not sets:
-            raise NotFound(f"version {self.manifest.version} of space {self.drawer.graph.space!r} is empty: there is nothing to draw")
         near = self._near()
         for element in (NODE, EDGE):
-            for type_id in range(len(self._names(element))):
+            for type_id in self._types(element):
                 self._census(element, type_id, [drawn for drawn in sets if drawn.element == element], near)
         for drawn in sets:
             if drawn.type_id is None:
                 self._shares(drawn)
         for group in near:
             self._neighbors(group)
+        return len(sets)
+
+    def _types(self, element: str) -> list[int]:
+        """Those that have the weights."""
+        return sorted({share.type_id for share in self.totals if share.element == element})
 
     def _names(self, element: str) -> list[str]:
         schema = self.drawer.schema
         return [kind.name for kind in (schema.node_types if element == NODE else schema.edge_types)]
 
     def _shares_of(self, element: str, type_id: int | None) -> list[Share]:
-        return [s for s in self.manifest.totals if s.element == element and type_id in (None, s.type_id)]
+        return [s for s in self.totals if s.element == element and type_id in (None, s.type_id)]
 
     def _measure(self, element: str, type_id: int | None, weighted: bool) -> float:
         return sum(s.weight if weighted else s.count for s in self._shares_of(element, type_id))
 
     def _drawn(self, element: str) -> list[Drawn]:
         """Every kind of global draw: of each type and of all together, by weight and uniformly; and draws of one."""
-        names, out = self._names(element), []
-        for weighted in (True, False):
-            wanted: list[int | None] = [None] * (len(names) > 1)
-            for type_id in [*wanted, *range(len(names))]:
+        types, out = self._types(element), []
+        for weighted in (True, False)[: 1 if self.weight else 2]:
+            wanted: list[int | None] = [None] * (len(types) > 1)
+            for type_id in [*wanted, *types]:
                 if self._measure(element, type_id, weighted):
-                    out.append(self.drawer.stream(element, type_id, weighted, self.draws))
+                    out.append(self.drawer.stream(element, type_id, types, weighted, self.draws, weight=self.weight))
                     self.told("draws", sum(len(drawn.ids) for drawn in out), None)
         if self._measure(element, None, True):
-            out.append(self.drawer.stream(element, None, True, min(self.draws, SINGLES), block=1))
+            out.append(self.drawer.stream(element, None, types, True, min(self.draws, SINGLES), weight=self.weight, block=1))
         return out
 
     def _near(self) -> list[_Near]:
         """Whose neighbors are drawn: nodes of every type that has edges, in every direction that is kept."""
-        schema = self.drawer.schema
-        populated = [e for e in range(len(schema.edge_types)) if self._measure(EDGE, e, False)]
+        schema, weighed = self.drawer.schema, self._types(EDGE)
+        populated = [e for e in weighed if self._measure(EDGE, e, False)]
         out = []
         for direction in ("out", "in") if schema.direction != "out" else ("out",):
             ends = [schema.node_type_id(e.src_type if direction == "out" else e.dst_type) for e in schema.edge_types]
             for node_type in sorted({ends[e] for e in populated}):
-                edge_types = [e for e in range(len(ends)) if ends[e] == node_type]
+                edge_types = [e for e in weighed if ends[e] == node_type]
                 starts = self.drawer.starts(node_type, edge_types, direction, populated)
                 by_type = {e: Neighborhood(starts=starts, limit=_GATHERED) for e in edge_types}
                 out.append(_Near(node_type=node_type, direction=direction, starts=starts, edge_types=edge_types, by_type=by_type))
@@ -132,8 +140,9 @@ class _Run:
         self._scan(census, element, type_id, name, rows, near)
         self.scanned += census.scanned
         noun = "nodes" if element == NODE else "edges"
+        subject = f"{noun} {name} by {self.weight!r}" if self.weight else f"{noun} {name}"
         for what, expected, by_scan, holds in census.checks():
-            self.checks.append(Check(subject=f"{noun} {name}", what=what, expected=expected, found=by_scan, passed=holds))
+            self.checks.append(Check(subject=subject, what=what, expected=expected, found=by_scan, passed=holds))
         for drawn, mask in zip(sets, masks, strict=True):
             at = np.searchsorted(keys, drawn.ids[mask])
             known = census.times[at] > 0
@@ -142,18 +151,18 @@ class _Run:
                 for column in ("src", "dst", "weights"):
                     drawn.wrong[mask] |= known & (getattr(drawn.ends, column)[mask] != getattr(census.ends, column)[at])
             if drawn.type_id == type_id:
-                self._of_type(f"{noun} {name} {_how(drawn)}", drawn, census)
+                self._of_type(f"{noun} {name} {_how(drawn.weighted, drawn.weight)}", drawn, census)
 
     def _scan(self, census: Census, element: str, type_id: int, name: str, rows: int, near: Sequence[_Near]) -> None:
         hoods = [(n.direction, n.by_type[type_id]) for n in near if element == EDGE and type_id in n.by_type]
         pinned = self.drawer.version
         if element == NODE:
-            for nodes in self.drawer.graph.scan_nodes(name, version=pinned, rows=_ROWS):
+            for nodes in self.drawer.graph.scan_nodes(name, weight=self.weight, version=pinned, rows=_ROWS):
                 census.add(nodes.part, nodes.ids, nodes.weights)
                 self.told(f"scan {name}", census.scanned, rows)
                 _ = self.drawer.graph  # the next batch within what is left of the time
             return
-        for edges in self.drawer.graph.scan_edges(name, version=pinned, rows=_ROWS):
+        for edges in self.drawer.graph.scan_edges(name, weight=self.weight, version=pinned, rows=_ROWS):
             census.add(edges.part, edges.edge_ids, edges.weights, Ends(src=edges.src, dst=edges.dst, weights=edges.weights))
             for direction, hood in hoods:
                 ends = (edges.src, edges.dst) if direction == "out" else (edges.dst, edges.src)
@@ -195,7 +204,7 @@ class _Run:
             shares[share.type_id * parts + share.part] = share.weight if drawn.weighted else share.count
         good = (drawn.parts >= 0) & ~drawn.wrong
         self._add(
-            f"{'nodes' if drawn.element == NODE else 'edges'} of all types {_how(drawn)}",
+            f"{'nodes' if drawn.element == NODE else 'edges'} of all types {_how(drawn.weighted, drawn.weight)}",
             "singles" if drawn.block == 1 else "shares",
             drawn.types[good].astype(np.int64) * parts + drawn.parts[good],
             shares,
@@ -211,10 +220,10 @@ class _Run:
             truth = truth_of(near.starts, near.by_type, edge_types)
             if not len(truth.starts):
                 continue
-            for weighted in (True, False):
-                samples = self.drawer.neighbors(truth.starts, near.node_type, edge_types, near.direction, weighted, self.draws)
+            for weighted in (True, False)[: 1 if self.weight else 2]:
+                samples = self.drawer.neighbors(truth.starts, near.node_type, edge_types, near.direction, weighted, self.draws, weight=self.weight)
                 outcome, impossible = compared(truth, samples, weighted)
-                subject = f"neighbors {along} {' and '.join(names[e] for e in edge_types)} {'by weight' if weighted else 'uniformly'}"
+                subject = f"neighbors {along} {' and '.join(names[e] for e in edge_types)} {_how(weighted, self.weight)}"
                 label = lambda c, t=truth: f"edge {t.edge_ids[c]} of {names[t.types[c]]} at node {t.starts[t.at[c]]}"  # noqa: E731  # a cell's name
                 self.tests.append(_Test(subject=subject, test="neighbors", outcome=outcome, impossible=impossible, label=label))
                 self.told("neighbors", len(self.tests), None)
@@ -234,8 +243,8 @@ class _Run:
         self.tests.append(_Test(subject=subject, test=test, outcome=g_test(observed, shares, strata), impossible=impossible, label=label))
 
 
-def _how(drawn: Drawn) -> str:
-    return "by weight" if drawn.weighted else "uniformly"
+def _how(weighted: bool, weight: str) -> str:
+    return f"by {weight!r}" if weight else "by weight" if weighted else "uniformly"
 
 
 def _octave(cell: int) -> str:
@@ -272,10 +281,22 @@ def _findings(tests: Sequence[_Test], alpha: float, power: float) -> tuple[Findi
     return tuple(out)
 
 
+def _wanted(schema: Schema, weights: str | Sequence[str] | None) -> list[str]:
+    """Names of the weights to look at, "" for the rows' own; NotFound for one that no type has."""
+    types: list[NodeType | EdgeType] = [*schema.node_types, *schema.edge_types]
+    known = ["", *sorted({table.name for kind in types for table in kind.tables})]
+    asked = ["" if name in OWN_WEIGHTS else name for name in arguments.names(weights)]
+    for name in asked:
+        if name not in known:
+            raise NotFound(f"weights {name!r}: no type has a table of that name; there are 'weight' (the rows' own) and {known[1:]}")
+    return list(dict.fromkeys(asked)) or known
+
+
 def verify(
     client: Client,
     space: str,
     *,
+    weights: str | Sequence[str] | None = None,
     draws: int = 100_000,
     alpha: float = 1e-3,
     power: float = 0.9,
@@ -298,6 +319,8 @@ def verify(
         Whose connection is used.
     space : str
         The space.
+    weights : str or sequence of str, optional
+        Names of the weights to look at: tables, and ``"weight"`` for the rows' own, with which uniform draws are looked at. None: all.
     draws : int
         Of each kind; the smallest bias that is seen falls with its square root.
     alpha : float
@@ -323,31 +346,29 @@ def verify(
     Raises
     ------
     NotFound
-        Where there is no such space or version, or nothing in it.
+        Where there is no such space, version or name of weights, or nothing to draw.
     Deadline
         Where the time is up.
 
     Notes
     -----
-    Every row of the version is read once; memory is that of the draws. The tests are of `statistics.g_test`.
+    Every row is read once for each name of weights that its type has; memory is that of the draws. The tests are of `statistics.g_test`.
 
     Examples
     --------
-    >>> report = client.verify("shop", draws=1_000_000)  # doctest: +SKIP
-    >>> assert report.passed, report.failures  # doctest: +SKIP
+    >>> assert client.verify("shop", draws=1_000_000).passed  # doctest: +SKIP
     """
-    if not 0 < alpha < 1 or not 0 < power < 1:
-        raise InvalidRequest(f"alpha {alpha} and power {power}: expected numbers between 0 and 1")
-    if not 1000 <= draws <= MOST_DRAWS:
-        raise InvalidRequest(f"draws {draws}: expected 1000 to {MOST_DRAWS}")
-    if not 1 <= buckets <= 1 << 16:
-        raise InvalidRequest(f"buckets {buckets}: expected 1 to {1 << 16}")
+    _check(draws, alpha, power, buckets)
     started = time.monotonic()
     drawer = Drawer(client, space, arguments.seed(seed), timeout_s)
     manifest = drawer.manifest(arguments.version(version))
-    run = _Run(drawer=drawer, manifest=manifest, draws=draws, buckets=buckets, told=on_progress or (lambda *_: None))
+    runs = [
+        _Run(drawer=drawer, weight=name, totals=manifest.shares(name), draws=draws, buckets=buckets, told=on_progress or (lambda *_: None))
+        for name in _wanted(drawer.schema, weights)
+    ]
     with client.graph(space).pin(manifest.version, owner="verify"):
-        run.everything()
+        if not sum(run.everything() for run in runs):
+            raise NotFound(f"version {manifest.version} of space {space!r} is empty: there is nothing to draw")
     return Report(
         space=space,
         version=manifest.version,
@@ -357,8 +378,18 @@ def verify(
         alpha=alpha,
         power=power,
         correction=CORRECTION,
-        scanned=run.scanned,
+        scanned=sum(run.scanned for run in runs),
         seconds=round(time.monotonic() - started, 3),
-        findings=_findings(run.tests, alpha, power),
-        checks=tuple(run.checks),
+        findings=_findings([test for run in runs for test in run.tests], alpha, power),
+        checks=tuple(check for run in runs for check in run.checks),
     )
+
+
+def _check(draws: int, alpha: float, power: float, buckets: int) -> None:
+    """InvalidRequest for a number that makes no sense."""
+    if not 0 < alpha < 1 or not 0 < power < 1:
+        raise InvalidRequest(f"alpha {alpha} and power {power}: expected numbers between 0 and 1")
+    if not 1000 <= draws <= MOST_DRAWS:
+        raise InvalidRequest(f"draws {draws}: expected 1000 to {MOST_DRAWS}")
+    if not 1 <= buckets <= 1 << 16:
+        raise InvalidRequest(f"buckets {buckets}: expected 1 to {1 << 16}")
