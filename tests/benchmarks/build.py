@@ -11,6 +11,7 @@ import argparse
 import os
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from tests.kit.measured_build import Generated, Ran, allocated, idle, run
@@ -69,11 +70,26 @@ def report(what: str, rows: int, ran: Ran, base: Ran, after: int, writing: float
     return speed
 
 
+def of_tables(what: str, graph: Generated, rows: int, tables: int, limit_mib: int, parent: Path) -> None:
+    """Print what each table of further weights adds to a build, beside the build without any."""
+    plain, base, before, _ = measure(graph, limit_mib, parent)
+    ran, _, after, _ = measure(replace(graph, tables=tables), limit_mib, parent)
+    seconds, own = (ran.core_seconds - plain.core_seconds) / tables, plain.core_seconds - base.core_seconds
+    words = (
+        f"each of {tables} tables of {what}".ljust(44) + f"{seconds:8.2f} s of a core more ({seconds / own:.0%} of the {own:.2f} without)",
+        f"{(after - before) / tables / rows:.1f} bytes a row more ({before / rows:.1f} without)",
+        f"at the peak {(ran.disk - plain.disk) / tables / rows:.1f} more",
+        f"memory {(ran.anonymous - plain.anonymous) / MIB:+.0f} MiB",
+    )
+    print("   ".join(words), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="*", default=[1_000_000, 4_000_000], help="sizes of builds of nodes alone")
     parser.add_argument("--edges", type=int, default=4_000_000, help="edges of one more build; 0 for none")
     parser.add_argument("--hub", type=int, default=400_000, help="how many of them one node has")
+    parser.add_argument("--tables", type=int, default=2, help="of further weights, in builds beside those without any; 0 for none")
     parser.add_argument("--parts", type=int, default=1)
     parser.add_argument("--stride", type=int, default=1, help="between ids; a large one makes them sparse")
     parser.add_argument("--memory-limit-mib", type=int, default=512)
@@ -97,6 +113,12 @@ def main() -> None:
         graph = Generated(nodes=nodes, edges=given.edges, hub=given.hub, parts=given.parts, stride=given.stride)
         what = f"{given.edges:,} edges, {given.hub:,} of one"
         report(what, given.edges + nodes, *measure(graph, given.memory_limit_mib, given.folder), steps=given.steps)
+    if given.tables:
+        few = Generated(nodes=given.nodes[0], parts=given.parts, stride=given.stride)
+        of_tables(f"{few.nodes:,} nodes", few, few.nodes, given.tables, given.memory_limit_mib, given.folder)
+    if given.tables and given.edges:
+        # Of nodes and of edges, kept at both ends; by far most rows are edges.
+        of_tables(f"{graph.edges:,} edges", graph, graph.edges + graph.nodes, given.tables, given.memory_limit_mib, given.folder)
 
 
 if __name__ == "__main__":

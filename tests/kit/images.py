@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from asterism_proto.schema import Schema
 from graphkit import alias, index, labels, split
 from storaged.draw.version import EDGE, NODE, Share, Version
-from storaged.store.image import Adjacency, Column, EdgeImage, NodeImage, PartImage, Table
+from storaged.store.image import Adjacency, Column, EdgeImage, EdgeWeights, NodeImage, NodeWeights, PartImage, RowWeights, Table, weighed
 
 Values = NDArray[Any] | tuple[NDArray[np.int64], NDArray[Any]]
 """Dense values, or (indptr, values) of ragged and bytes features."""
@@ -25,6 +25,8 @@ class Nodes:
     ids: NDArray[np.int64]
     weights: NDArray[np.float32] | None = None
     features: Mapping[str, Values] = field(default_factory=dict)
+    named: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    """Further weights, by name."""
     dense: bool | None = None
 
 
@@ -37,6 +39,8 @@ class Edges:
     weights: NDArray[np.float32] | None = None
     eids: NDArray[np.int64] | None = None
     features: Mapping[str, Values] = field(default_factory=dict)
+    named: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    """As those of nodes."""
 
     @property
     def ids(self) -> NDArray[np.int64]:
@@ -84,9 +88,10 @@ def _node_image(nodes: Nodes, part: int, schema: Schema, label: str) -> NodeImag
     of_row[row] = own
     holes = ids.size < rows
     live = (of_row >= 0).astype(np.uint8) if holes else np.zeros(0, np.uint8)
-    weights = np.zeros(0, np.float32)
-    if nodes.weights is not None:
-        weights = np.where(of_row >= 0, nodes.weights[of_row] if nodes.weights.size else 0, 0).astype(np.float32)
+
+    def by_row(weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.where(of_row >= 0, weights[of_row] if weights.size else 0, 0).astype(np.float32)
+
     index_ids, index_rows = (np.zeros(0, np.int64), np.zeros(0, np.uint32)) if dense else index.build_index(ids)
     columns = {name: _column(values, of_row) for name, values in nodes.features.items()}
     return NodeImage(
@@ -98,8 +103,9 @@ def _node_image(nodes: Nodes, part: int, schema: Schema, label: str) -> NodeImag
         index_rows=index_rows,
         live=live,
         live_rows=np.flatnonzero(live).astype(np.uint32),
-        weights=weights,
+        weights=np.zeros(0, np.float32) if nodes.weights is None else by_row(nodes.weights),
         table=table_of(None if nodes.weights is None else nodes.weights[own], row, rows),
+        named={name: NodeWeights(weights=by_row(values), table=table_of(values[own], row, rows)) for name, values in nodes.named.items()},
         columns=columns,
         **_labels(columns[label], rows) if label else {},
     )
@@ -155,8 +161,14 @@ def _edge_image(edges: Edges, part: int, schema: Schema, source: NodeImage, dest
             "feature_rows": own.size,
             "columns": {name: _column(values, mine) for name, values in edges.features.items()},
         }
-    table = table_of(None if weights is None else weights[order], np.arange(order.size), order.size)
-    return EdgeImage(out=out, into=into, src_row=rows.astype(np.uint32), table=table, **extra)
+    slots = np.arange(order.size)
+    table = table_of(None if weights is None else weights[order], slots, order.size)
+    named = {}
+    for name, values in edges.named.items():
+        by_source, *_ = _adjacency(source, parts, edges.src[at_source], edges.dst[at_source], edges.ids[at_source], values[at_source])
+        rows_by = RowWeights(weights=by_source.weights, sums=by_source.sums, hot=by_source.hot, cold=by_source.cold)
+        named[name] = EdgeWeights(table=table_of(by_source.weights, slots, order.size), out=rows_by, into=None)
+    return EdgeImage(out=out, into=into, src_row=rows.astype(np.uint32), table=table, named=named, **extra)
 
 
 def part_images(schema: Schema, nodes: Mapping[str, Nodes], edges: Mapping[str, Edges], parts: Iterable[int] | None = None) -> dict[int, PartImage]:
@@ -184,7 +196,9 @@ def totals_of(images: Mapping[int, PartImage]) -> dict[tuple[int, int, int], Sha
 def version_of(schema: Schema, nodes: Mapping[str, Nodes], edges: Mapping[str, Edges] | None = None) -> Version:
     """A version that holds all parts of a graph given as plain arrays by type name."""
     images = part_images(schema, nodes, edges or {})
-    return Version(space_id=1, version=1, digest="d", schema=schema, totals=totals_of(images), parts=images)
+    names = {name for image in images.values() for of_type in (*image.nodes, *image.edges) for name in of_type.named}
+    named = {name: totals_of({part: weighed(image, name) for part, image in images.items()}) for name in names}
+    return Version(space_id=1, version=1, digest="d", schema=schema, totals=totals_of(images), named=named, parts=images)
 
 
 def hosted(version: Version, parts: Iterable[int]) -> Version:

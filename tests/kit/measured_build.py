@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from asterism_proto.schema import EdgeType, NodeType, Schema
+from asterism_proto.tables import WeightTable
 from storaged.store import graph
 from storaged.store.graph import GraphStore
 from tests.kit.building import Op, blocks_of
@@ -39,11 +40,14 @@ class Generated:
     """Between ids; large ones make the type sparse."""
     even: bool = False
     """Whether all edges weigh 1."""
+    tables: int = 0
+    """Of further weights, of the node type and of the edge type."""
 
     @property
     def schema(self) -> Schema:
-        edge_types = (EdgeType(src_type="a", relation="r", dst_type="a", weighted=True),) if self.edges else ()
-        return Schema(node_types=(NodeType(name="a", weighted=True),), edge_types=edge_types, parts=self.parts, direction="both")
+        tables = tuple(WeightTable(name=f"t{i}", expression=f"pow(weight, {i + 1} / 4)") for i in range(self.tables))
+        edge_types = (EdgeType(src_type="a", relation="r", dst_type="a", weighted=True, tables=tables),) if self.edges else ()
+        return Schema(node_types=(NodeType(name="a", weighted=True, tables=tables),), edge_types=edge_types, parts=self.parts, direction="both")
 
     def ops(self) -> list[Op]:
         """Its chunks, one after another."""
