@@ -7,7 +7,7 @@ ENV PATH=/opt/asterism/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHEC
 # What it depends on changes less often than what it is: a layer of its own.
 COPY pyproject.toml README.md LICENSE ./
 RUN python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; e = p['optional-dependencies']; \
-print(*p['dependencies'], *e['services'], *e['ingest'], *e['export'], *e['cli'], sep='\n')" > requirements.txt \
+print(*p['dependencies'], *e['services'], *e['ingest'], *e['export'], *e['cli'], *e['s3'], sep='\n')" > requirements.txt \
  && pip install -q -r requirements.txt \
  && find /opt/asterism -type d \( -name tests -o -name include \) -prune -exec rm -rf {} +
 

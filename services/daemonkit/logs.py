@@ -49,5 +49,18 @@ def configure(*, daemon: str, json: bool, level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json(daemon) if json else _Text())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    for noisy in ("uvicorn", "uvicorn.access", "uvicorn.error", "numba", "asyncio"):
+    # Those of object stores would tell the headers of their requests.
+    for noisy in (
+        "uvicorn",
+        "uvicorn.access",
+        "uvicorn.error",
+        "numba",
+        "asyncio",
+        "fsspec",
+        "s3fs",
+        "aiobotocore",
+        "botocore",
+        "urllib3",
+        "aiohttp",
+    ):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict
 
-from asterism_proto.backups import redacted
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.places import redacted
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad.ids import TaskId

@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from asterism_proto.backups import redacted
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound
+from asterism_proto.places import redacted
 from asterism_proto.schema import Schema
 from storaged import children
 from storaged.archive.transfer import KINDS, Transfer

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from tests.kit.metad import Desk, edges
 
-from asterism_proto.backups import File, PartRecord, Place, Record, redacted
+from asterism_proto.backups import PartRecord, Record
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound, NotReady
+from asterism_proto.places import File, Place, redacted
 from asterism_proto.schema import NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
@@ -33,6 +34,8 @@ SCHEMA = Schema(node_types=(NodeType(name="a"),), parts=2)
         ("can not open ftp://me:hunter2@host/x: refused", "can not open ftp://***@host/x: refused"),
         ("abfs://c@account/x?sv=1&sig=hunter2&x=2", "abfs://***@account/x?sv=1&sig=***&x=2"),
         ("http://host/x?access_token=hunter2", "http://host/x?access_token=***"),
+        ("s3://key:hun/ter+2@bucket/folder: refused", "s3://***@bucket/folder: refused"),
+        ("file:///srv/backups/me@home", "file:///srv/backups/me@home"),
     ],
 )
 def test_what_is_shown_of_an_address_has_no_secret(address: str, shown: str) -> None:
@@ -41,9 +44,11 @@ def test_what_is_shown_of_an_address_has_no_secret(address: str, shown: str) -> 
 
 
 def test_an_address_of_no_protocol_or_of_one_that_is_not_installed_is_refused_without_its_secret() -> None:
-    with pytest.raises(InvalidRequest) as refused:
-        Place("nosuch://me:hunter2@host/x")
-    assert "hunter2" not in refused.value.message
+    # A secret may have slashes in it. Object stores take what is before the @ for a bucket's name; memory does as they do.
+    for address in ("nosuch://me:hunter2@host/x", "nosuch://me:hun/hunter2@host/x", "memory://me:hun/hunter2@host/x"):
+        with pytest.raises(InvalidRequest) as refused:
+            Place(address)
+        assert "hun" not in refused.value.message
 
 
 @pytest.mark.parametrize("kind", ["file", "memory"])
@@ -94,8 +99,10 @@ def filled() -> GraphStore:
 
 def test_blocks_go_to_another_store_under_the_ids_of_its_loads_and_leave_later_loads_behind() -> None:
     source, commits = filled(), {3: 1, 5: 2}
-    assert source.rows(0, commits) == 400 * 2 * 2 + 1  # ids, and features beside ids of their own
+    rows, size = source.extent(0, commits)
+    assert rows == 400 * 2 * 2 + 1  # ids, and features beside ids of their own
     stream = list(packed(source.kept(0, commits), commits))
+    assert size < sum(map(len, stream)) < 2 * size
     target = GraphStore(MemoryEngine(FAMILIES), SCHEMA)
     for _ in range(2):  # a second attempt changes nothing
         target.adopt(unpacked(stream, {1: 70, 2: 60}, 0))
@@ -106,7 +113,7 @@ def test_blocks_go_to_another_store_under_the_ids_of_its_loads_and_leave_later_l
         for a, b in zip(there, here, strict=True):
             assert {name: (v.dtype, v.tolist()) for name, v in a.items()} == {name: (v.dtype, v.tolist()) for name, v in b.items()}
     assert target.exists(0, np.array([3000, 3001, 5000, 9000]), 0, (70, 60)).tolist() == [1, 0, 1, 0]
-    assert target.rows(1, {70: 1, 60: 2}) == 0
+    assert target.extent(1, {70: 1, 60: 2}) == (0, 0)
 
 
 def test_a_stream_that_is_cut_off_altered_or_of_another_part_is_refused() -> None:

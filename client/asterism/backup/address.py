@@ -8,4 +8,5 @@ from pathlib import Path
 def full(address: str | Path) -> str:
     """An address with its protocol: a path is a folder of this machine's, as an absolute one."""
     text = str(address)
-    return text.rstrip("/") if "://" in text else Path(text).expanduser().absolute().as_uri()
+    # Not `as_uri`: fsspec takes what is behind the protocol as it is written.
+    return text.rstrip("/") if "://" in text else f"file://{Path(text).expanduser().absolute()}"

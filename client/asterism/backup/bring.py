@@ -13,8 +13,9 @@ from google.protobuf.message import DecodeError
 from asterism.backup.address import full
 from asterism.catalog import Job, SpaceInfo
 from asterism.session import left
-from asterism_proto.backups import CATALOG, RECORD, Place, Record
+from asterism_proto.backups import CATALOG, RECORD, Record
 from asterism_proto.errors import Conflict, Corrupt, NotFound, NotReady
+from asterism_proto.places import Place
 from asterism_proto.v1 import metad_pb2 as meta
 
 if TYPE_CHECKING:

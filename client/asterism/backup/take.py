@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from asterism.backup.address import full
 from asterism.catalog import Job
 from asterism.session import left
-from asterism_proto.backups import CATALOG, RECORD, File, PartRecord, Place, Record, part_folder
+from asterism_proto.backups import CATALOG, RECORD, PartRecord, Record, part_folder
 from asterism_proto.errors import Conflict, Corrupt, NotFound, NotReady
+from asterism_proto.places import File, Place
 from asterism_proto.v1 import metad_pb2 as meta
 
 if TYPE_CHECKING:

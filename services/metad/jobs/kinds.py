@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from asterism_proto.backups import redacted
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.places import redacted
 
 Options = tuple[tuple[str, str], ...]
 """Keys and values, by key: equal options are equal tuples."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 
-from asterism_proto.backups import PIECE_BYTES
 from asterism_proto.errors import Corrupt
+from asterism_proto.places import PIECE_BYTES
 from storaged.store import keys
 from storaged.store.graph import RECORD_BYTES, Kept, intact
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from asterism_proto.backups import PIECE_BYTES, RECORD, File, PartRecord, Place, Record, part_folder
+from asterism_proto.backups import RECORD, PartRecord, Record, part_folder
 from asterism_proto.errors import AsterismError, Corrupt, NotFound
+from asterism_proto.places import PIECE_BYTES, File, Place
 from storaged.archive.blocks import packed, unpacked
 from storaged.store.graph import GraphStore, Kept
 from storaged.store.image import MANIFEST, open_part
@@ -52,13 +53,13 @@ class Transfer:
 
     def _back_up(self) -> dict[str, Any]:
         place = Place(self.options["to"])
-        rows = {part: self.store.rows(part, self.commits) for part in self.parts}
-        done = 0
-        for part in self.parts:
+        extents = {part: self.store.extent(part, self.commits) for part in self.parts}
+        done, total = 0, sum(rows for rows, _ in extents.values())
+        for part, (rows, size) in extents.items():
             if not self._is_there(place, part):
-                self._put_part(place, part, done, sum(rows.values()))
-            done += rows[part]
-            self.tell(f"part {part} is there", done, sum(rows.values()))
+                self._put_part(place, part, size, done, total)
+            done += rows
+            self.tell(f"part {part} is there", done, total)
         return {"made": {"folder": place.shown}}
 
     def _is_there(self, place: Place, part: int) -> bool:
@@ -70,7 +71,7 @@ class Transfer:
         same = (record.part, record.cut, record.image) == (part, self.cut, self.digests.get(part))
         return same and all(place.size(file.path) == file.bytes for file in record.files)
 
-    def _put_part(self, place: Place, part: int, done: int, total: int) -> None:
+    def _put_part(self, place: Place, part: int, size: int, done: int, total: int) -> None:
         folder, image = part_folder(part), self.images / f"p{part:05d}"
         try:
             digest = hashlib.sha256((image / MANIFEST).read_bytes()).hexdigest()
@@ -82,8 +83,8 @@ class Transfer:
         open_part(image, verify=True)
         files = []
         for path in sorted(image.iterdir()):
-            self.tell(f"image of part {part}", done, total)
-            files.append(place.write(f"{folder}/image/{path.name}", _pieces(path)))
+            pieces = self._told(_pieces(path), f"image of part {part}", done, total)
+            files.append(place.write(f"{folder}/image/{path.name}", pieces, expected=path.stat().st_size))
 
         def counted() -> Iterator[Kept]:
             rows = done
@@ -92,9 +93,15 @@ class Transfer:
                 self.tell(f"blocks of part {part}", rows, total)
                 yield kept
 
-        files.append(place.write(f"{folder}/blocks.bin", packed(counted(), self.commits)))
+        files.append(place.write(f"{folder}/blocks.bin", packed(counted(), self.commits), expected=2 * size))  # heads and keys are not counted
         record = PartRecord(part=part, cut=self.cut, image=digest, files=tuple(files))
         place.put(f"{folder}/part.json", record.to_bytes())
+
+    def _told(self, pieces: Iterator[bytes], phase: str, done: int, total: int) -> Iterator[bytes]:
+        """``pieces``; each is told of, so that a transfer may end between any two."""
+        for piece in pieces:
+            self.tell(phase, done, total)
+            yield piece
 
     # -- in -------------------------------------------------------------------------------------------------------
 
@@ -109,13 +116,8 @@ class Transfer:
             self.tell(f"image of part {part}", done, len(self.parts))
             self._take_image(place, record, part, done)
             blocks = record.file(f"{part_folder(part)}/blocks.bin")
-
-            def watched(pieces: Iterator[bytes], part: int = part, done: int = done) -> Iterator[bytes]:
-                for piece in pieces:
-                    self.tell(f"blocks of part {part}", done, len(self.parts))
-                    yield piece
-
-            self.store.adopt(_named(unpacked(watched(place.pieces(blocks)), loads, part), f"{place.shown}/{blocks.path}"))
+            pieces = self._told(place.pieces(blocks), f"blocks of part {part}", done, len(self.parts))
+            self.store.adopt(_named(unpacked(pieces, loads, part), f"{place.shown}/{blocks.path}"))
         return {"images": [{"part": part, "digest": self.digests[part]} for part in self.parts]}
 
     def _take_image(self, place: Place, record: Record, part: int, done: int) -> None:
@@ -144,8 +146,7 @@ class Transfer:
 
     def _take(self, place: Place, file: File, path: Path, done: int) -> None:
         with path.open("wb") as target:
-            for piece in place.pieces(file):
-                self.tell(f"image file {path.name}", done, len(self.parts))
+            for piece in self._told(place.pieces(file), f"image file {path.name}", done, len(self.parts)):
                 target.write(piece)
             target.flush()
             os.fsync(target.fileno())

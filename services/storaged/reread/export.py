@@ -6,27 +6,25 @@ table. A file is complete once the manifest names it; that one is written last.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
-from asterism_proto.errors import AsterismError, Corrupt, NotReady, Unavailable
+from asterism_proto.errors import Corrupt, NotReady
+from asterism_proto.places import Place
 from storaged.build.progress import Progress
 from storaged.build.table import BlockSums
 from storaged.build.task import Total
 from storaged.reread.task import EDGE, NODE, Result, Task
 from storaged.store import keys
-from storaged.store.image_writer import write_durably
 from storaged.store.tables import Columns, TableStore
 
 NAMES = ("row", "id", "probability", "alias_row", "alias_id", "weight")
 """Of the columns: uint32, int64, float64, uint32, int64, float32. An alias row is a position in the table, as B1 has it."""
+ROW_BYTES = 96
+"""Of a row in a file, at most: all digits of its numbers."""
 GROUP_BLOCKS = 16
 """Blocks of a Parquet row group: 262 144 rows, about 9 MiB."""
 
@@ -44,66 +42,6 @@ class _File:
     rows: int
     bytes: int
     sha256: str
-
-
-class _Folder(Protocol):
-    """Where files go."""
-
-    def open(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """A new file, there under its name once the block ends well."""
-
-    def seal(self, name: str, content: bytes) -> None:
-        """The last file of all."""
-
-
-class _Local:
-    """A folder of this host, durable."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        path.mkdir(parents=True, exist_ok=True)
-
-    @contextlib.contextmanager
-    def open(self, name: str) -> Iterator[BinaryIO]:
-        making = self._path / f"{name}.making"
-        with making.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        making.rename(self._path / name)
-
-    def seal(self, name: str, content: bytes) -> None:
-        write_durably(self._path / name, content)
-
-
-class _Remote:
-    """A folder that fsspec reaches."""
-
-    def __init__(self, address: str) -> None:
-        try:
-            import fsspec
-        except ImportError as error:
-            raise NotReady("export-tables to an address needs fsspec here: install asterism[ingest] on this storaged") from error
-        self._address = address
-        try:
-            self._system, self._path = fsspec.core.url_to_fs(address)
-            self._system.makedirs(self._path, exist_ok=True)
-        except Exception as error:
-            raise Unavailable(f"{address} can not be written to: {error!r}") from error
-
-    @contextlib.contextmanager
-    def open(self, name: str) -> Iterator[BinaryIO]:
-        try:
-            with self._system.open(f"{self._path}/{name}", "wb") as file:
-                yield file
-        except AsterismError:
-            raise
-        except Exception as error:
-            raise Unavailable(f"{self._address}/{name} can not be written: {error!r}") from error
-
-    def seal(self, name: str, content: bytes) -> None:
-        with self.open(name) as file:
-            file.write(content)
 
 
 class _Hashed:
@@ -150,14 +88,16 @@ def export(task: Task, progress: Progress) -> Result:
     Raises
     ------
     NotReady
-        Where this storaged lacks pyarrow, or fsspec for an address.
+        Where this storaged lacks pyarrow.
+    InvalidRequest
+        Where it lacks what an address's protocol needs.
     Corrupt
         Where a block is altered, or a table's rows or weights are not those that were published.
     Unavailable
         Where a file can not be written.
     """
     writers = _writers()
-    folder: _Folder = _Remote(task.output) if "://" in task.output else _Local(Path(task.output))
+    place = Place(task.output if "://" in task.output else f"file://{task.output}")
     formats = task.options.get("format", "parquet").split(",")
     totals = sorted(task.totals, key=lambda t: (t.part, t.element, t.type_id, t.weight_name))
     progress.expect(sum(total.positive for total in totals) * len(formats))
@@ -167,16 +107,17 @@ def export(task: Task, progress: Progress) -> Result:
         for total in totals:
             for form in formats:
                 progress.phase(f"part {total.part}, {task.named(total.element, total.type_id)}, {form}")
-                files.append(_written(task, tables, total, form, folder, writers[form], progress))
+                files.append(_written(task, tables, total, form, place, writers[form], progress))
     finally:
         tables.close()
     progress.phase("manifest")
-    folder.seal(f"manifest-{task.host}.json", _manifest(task, files))
-    return {"totals": [], "images": [], "made": {"folder": task.output, "files": [asdict(file) for file in files]}}
+    place.put(f"manifest-{task.host}.json", _manifest(task, files))
+    folder = place.shown if "://" in task.output else task.output
+    return {"totals": [], "images": [], "made": {"folder": folder, "files": [asdict(file) for file in files]}}
 
 
 def _written(
-    task: Task, tables: TableStore, total: Total, form: str, folder: _Folder, write: Callable[[_Hashed, Iterator[Columns]], None], progress: Progress
+    task: Task, tables: TableStore, total: Total, form: str, place: Place, write: Callable[[_Hashed, Iterator[Columns]], None], progress: Progress
 ) -> _File:
     """One table as one file."""
     kind = keys.B1 | (keys.EDGE_TABLE if total.element == EDGE else 0)
@@ -189,7 +130,7 @@ def _written(
             progress.step(len(columns[0]))
 
     name = f"p{total.part:05d}-{'n' if total.element == NODE else 'e'}{total.type_id}-{total.weight_name}.{form}"
-    with folder.open(name) as file:
+    with place.open(name, expected=total.positive * ROW_BYTES) as file:
         hashed = _Hashed(file)
         write(hashed, blocks())
         weight = sums.total()

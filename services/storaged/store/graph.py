@@ -202,9 +202,10 @@ class GraphStore:
             raise Corrupt(f"block {ref.key}: recorded, but its value is missing; restore this storaged from a replica or load again")
         return _decoded(ref.key, value, ref.rows, ref.size, ref.crc)
 
-    def rows(self, part: int, loads: Container[int]) -> int:
-        """The rows of a part's values that these loads wrote."""
-        return sum(_RECORD.unpack(record)[0] for _, record in self._records(part, loads))
+    def extent(self, part: int, loads: Container[int]) -> tuple[int, int]:
+        """(rows, bytes) of a part's values that these loads wrote."""
+        found = [_RECORD.unpack(record)[:2] for _, record in self._records(part, loads)]
+        return sum(rows for rows, _ in found), sum(size for _, size in found)
 
     def rows_of(self, kept: Kept) -> int:
         """The rows of one value."""
@@ -220,8 +221,7 @@ class GraphStore:
 
     def adopt(self, values: Iterable[Kept]) -> None:
         """Keep `intact` values of another store, durable on return; one that is here already is replaced by itself."""
-        batch: list[Kept] = []
-        size = 0
+        batch, size = list[Kept](), 0
         for key, record, value in values:
             batch.append((key, record, value))
             size += len(value)

@@ -1,0 +1,234 @@
+"""Backups and exports at an object store: the same bytes come back, kills leave nothing behind, damage and addresses are named."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.kit import cases
+from tests.kit.cluster import LocalCluster
+from tests.kit.objects import SECRET, ObjectStore
+
+from asterism import Client
+from asterism.cli.exits import ExitCode
+from asterism_proto.backups import RECORD, Record
+
+LIMIT_S = 240.0
+LARGE_PARTS = 3
+BLOCK = 8 << 20
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with ObjectStore(tmp_path_factory.mktemp("objects")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def cluster(store: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Three storageds that say all that they can; a space of every kind of data, and one whose images are sent in several pieces."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with LocalCluster(LARGE_PARTS, 1, folder=folder, environment=store.environment, flags={"storaged": ["--log-level", "DEBUG"]}) as made:
+        client = made.client()
+        graph = cases.load(client, "cases")
+        graph.delete_nodes(cases.person_ids()[5:10], "person")
+        graph.upsert_nodes(cases.person_ids()[5:10], "person", weights=np.full(5, 0.5))
+        graph.build(timeout_s=LIMIT_S)
+        rows, width = 6000, 4000
+        client.create_space("large", {"parts": LARGE_PARTS, "nodes": {"n": {"features": {"x": {"shape": width}}}}})
+        load, rng = client.begin_load("large"), np.random.default_rng(3)
+        for chunk, low in enumerate(range(0, rows, 1000)):
+            load.write_nodes(chunk, "n", np.arange(low, low + 1000), features={"x": rng.random((1000, width), np.float32)})
+        load.commit()
+        client.graph("large").build(timeout_s=LIMIT_S)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def run(cluster: LocalCluster, store: ObjectStore) -> Callable[..., tuple[int, Any]]:
+    """The command, with the credentials that the cluster has: its exit code, and its document or what it says is wrong."""
+    environment = {**os.environ, **store.environment}  # noqa: TID251 - a child's environment is ours and more
+
+    def running(*arguments: object) -> tuple[int, Any]:
+        command = [sys.executable, "-m", "asterism.cli", "--address", cluster.addresses, "--json", *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=environment, check=False)
+        return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
+
+    return running
+
+
+Run = Callable[..., tuple[int, Any]]
+
+
+def record_of(store: ObjectStore, folder: str) -> Record:
+    return Record.of(store.get(f"{folder}/{RECORD}"))
+
+
+def until(done: Callable[[], Any], what: str) -> Any:
+    deadline = time.monotonic() + LIMIT_S
+    while not (found := done()):
+        assert time.monotonic() < deadline, f"{what}: not within {LIMIT_S} s"
+        time.sleep(0.002)
+    return found
+
+
+def test_a_space_comes_back_from_an_object_store_with_the_same_digest_and_bytes(cluster: LocalCluster, store: ObjectStore, run: Run) -> None:
+    client = cluster.client()
+    code, told = run("backup", "cases", f"{store.address}/cases")
+    assert (code, told["version"], told["address"]) == (0, 2, f"{store.address}/cases"), told
+    record = record_of(store, "cases")
+    assert {f"cases/{file.path}" for file in record.files} | {f"cases/{RECORD}"} == set(store.keys("cases/"))
+    for file in record.files:
+        content = store.get(f"cases/{file.path}")
+        assert (len(content), hashlib.sha256(content).hexdigest()) == (file.bytes, file.sha256), file.path
+    assert store.uploads() == []
+    code, told = run("restore", f"{store.address}/cases", "--as", "back")
+    assert (code, told["name"], told["version"]) == (0, "back", 2), told
+    assert client.manifest("back").digest == client.manifest("cases").digest == record.digest
+    assert cases.answers(client.graph("back")) == cases.answers(client.graph("cases"))
+    written = {key: store.changed(key) for key in store.keys("cases/")}
+    time.sleep(1.1)  # its clock counts seconds
+    assert run("backup", "cases", f"{store.address}/cases")[0] == 0
+    assert {key: store.changed(key) for key in store.keys("cases/")} == written, "what is there is not written twice"
+    code, told = run("backup", "large", f"{store.address}/cases")
+    assert (code, "holds a backup of version 2 of 'cases'" in told) == (ExitCode.CONFLICT, True), told
+
+
+@pytest.mark.parametrize("name", ["parts/p00002/blocks.bin", "parts/p00004/image/e0.out.nbr.bin"])
+def test_a_damaged_object_is_named_and_the_restore_goes_on_once_it_is_mended(store: ObjectStore, run: Run, name: str) -> None:
+    if not store.keys("damaged/"):
+        assert run("backup", "cases", f"{store.address}/damaged")[0] == 0
+    key = f"damaged/{name}"
+    whole = store.get(key)
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 4
+    for spoil, said in ((lambda: store.put(key, bytes(flipped)), name), (lambda: store.delete(key), f"{name}: missing")):
+        spoil()
+        code, told = run("restore", f"{store.address}/damaged", "--as", "mended")
+        assert (code, said in told) == (ExitCode.CORRUPT, True), told
+    store.put(key, whole)
+    code, told = run("restore", f"{store.address}/damaged", "--as", "mended")
+    assert (code, told["version"]) == (0, 2), told
+    assert run("space", "drop", "mended", "--yes")[0] == 0
+
+
+def test_a_storaged_that_is_killed_while_it_sends_and_while_it_fetches_goes_on(cluster: LocalCluster, store: ObjectStore, run: Run) -> None:
+    client = cluster.client(timeout_s=60)
+    some = np.arange(0, 6000, 7)
+    expected = cases.digest(client.graph("large").node_features(some, ["x"], "n"))
+    victim = _storaged(cluster, client, client.describe("large").hosts[1][0])
+    job = client.submit_job("large", "backup", options={"to": f"{store.address}/large"})
+    until(lambda: [key for key in store.uploads() if "/p00001/" in key], "an upload of its part")
+    cluster.kill(victim)
+    complete = {key: store.changed(key) for key in store.keys("large/") if key.endswith("part.json")}
+    assert "large/parts/p00001/part.json" not in complete
+    cluster.restart(victim)
+    done = client.wait(job.job_id, timeout_s=LIMIT_S)
+    assert (done.state, any("restarted" in cause for task in done.tasks for cause in task.causes)) == ("FINISHED", True), done
+    code, told = run("backup", "large", f"{store.address}/large")
+    assert (code, told["parts"]) == (0, LARGE_PARTS), told
+    assert {key: store.changed(key) for key in complete} == complete, "parts that were complete are not sent again"
+    assert max(file.bytes for file in record_of(store, "large").files) > BLOCK
+    options = {"from": f"{store.address}/large", "sha256": hashlib.sha256(store.get(f"large/{RECORD}")).hexdigest()}
+    restore = [sys.executable, "-m", "asterism.cli", "--address", cluster.addresses, "restore", options["from"], "--as", "fetched"]
+    waiting = subprocess.Popen(
+        restore,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **store.environment},  # noqa: TID251 - as above
+    )
+    images = until(lambda: [i for i in client.spaces() if i.name == "fetched"], "the space")[0]
+    folder = cluster.folder_of(victim) / "spaces" / str(images.space_id) / "builds"
+    until(lambda: [path for path in folder.glob("*/parts/*/*") if path.stat().st_size], "a file of its image")
+    cluster.kill(victim)
+    waiting.kill()
+    waiting.wait()
+    cluster.restart(victim)
+    code, told = run("restore", options["from"], "--as", "fetched")
+    assert (code, told["version"]) == (0, 1), told
+    assert client.manifest("fetched").digest == client.manifest("large").digest
+    assert cases.digest(client.graph("fetched").node_features(some, ["x"], "n")) == expected
+
+
+def _storaged(cluster: LocalCluster, client: Client, uuid: str) -> str:
+    address = next(host.address for host in client.hosts() if host.uuid == uuid)
+    return next(name for name, daemon in cluster.daemons.items() if daemon.address == address)
+
+
+def test_tables_are_exported_to_an_object_store_with_the_bytes_that_are_told(cluster: LocalCluster, store: ObjectStore, tmp_path: Path) -> None:
+    client = cluster.client()
+    here = client.wait(client.submit_job("cases", "export-tables", options={"to": f"file://{tmp_path}/t"}).job_id, timeout_s=LIMIT_S)
+    there = client.wait(client.submit_job("cases", "export-tables", options={"to": f"{store.address}/tables"}).job_id, timeout_s=LIMIT_S)
+    assert (here.state, there.state) == ("FINISHED", "FINISHED"), there
+    folder = f"tables/cases-v2-job{there.job_id}"
+    listed = {f"{folder}/manifest-{task.host}.json" for task in there.tasks}
+    for task in there.tasks:
+        assert task.result is not None
+        assert task.result.folder == f"{store.address}/cases-v2-job{there.job_id}".replace("kept/", "kept/tables/")
+        for file in task.result.files:
+            content = store.get(f"{folder}/{file.path}")
+            assert (len(content), hashlib.sha256(content).hexdigest()) == (file.bytes, file.sha256)
+            assert content == (tmp_path / "t" / f"cases-v2-job{here.job_id}" / file.path).read_bytes()
+            listed.add(f"{folder}/{file.path}")
+    assert listed == set(store.keys("tables/"))
+    assert not any(key.startswith("tables/") for key in store.uploads())
+
+
+def test_no_secret_is_told_and_what_can_not_be_reached_is_named(cluster: LocalCluster, store: ObjectStore, run: Run) -> None:
+    client = cluster.client()
+    buckets = store.buckets()
+    code, told = run("backup", "cases", "s3://no-such-bucket/x")
+    assert (code, "no-such-bucket" in told) == (ExitCode.NOT_NOW, True), told
+    for kind in ("backup", "export-tables"):
+        job = client.wait(client.submit_job("cases", kind, options={"to": "s3://no-such-bucket/x"}).job_id, timeout_s=LIMIT_S)
+        assert (job.state, "no such bucket" in job.cause) == ("FAILED", True), job
+        assert all(task.attempt <= 1 for task in job.tasks), "another attempt would come to the same"
+    assert store.buckets() == buckets, "nobody asked for a bucket to be made"
+    address = f"s3://AKIAME:{SECRET}@kept/x"
+    code, told = run("backup", "cases", address)
+    assert (code, "takes no user and password" in told) == (ExitCode.USAGE, True), told
+    said = [told]
+    for kind in ("backup", "export-tables"):
+        job = client.wait(client.submit_job("cases", kind, options={"to": address}).job_id, timeout_s=LIMIT_S)
+        assert (job.state, job.options["to"]) == ("FAILED", "s3://***@kept/x"), job
+        said.append(str(job))
+    said += [str(client.jobs(limit=100)), json.dumps(cluster.get("metad", "/api/v1/jobs"))]
+    said += [daemon.log.read_text() for daemon in cluster.daemons.values()]
+    assert "DEBUG" in json.dumps(cluster.get("storaged-0", "/flags")), "the storageds say all that they can"
+    for word in (SECRET, store.environment["AWS_ACCESS_KEY_ID"], "AWS4-HMAC", "AKIAME"):
+        assert [text for text in said if word in text] == [], word
+
+
+MEASURED = """
+import resource, sys, tempfile
+from asterism_proto.places import Place
+place = Place(sys.argv[1])
+def pieces(n):
+    for i in range(n):
+        yield bytes([i % 251]) * (1 << 20)
+for file in (place.write("small", pieces(40)), place.put("empty", b"")):
+    assert sum(map(len, place.pieces(file))) == file.bytes
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+file = place.write("large", pieces(400))
+assert sum(map(len, place.pieces(file))) == 400 << 20
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+"""
+
+
+def test_a_large_file_goes_up_and_comes_down_in_the_memory_of_a_small_one(store: ObjectStore) -> None:
+    environment = {**os.environ, **store.environment}  # noqa: TID251 - as above
+    command = [sys.executable, "-c", MEASURED, f"{store.address}/measured"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 32, "MiB more for ten times the bytes"
+    for key in store.keys("measured/"):
+        store.delete(key)

@@ -1,0 +1,123 @@
+"""An object store of S3's kind: moto's server, a real process on a free port, looked into over plain HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from xml.etree import ElementTree
+
+from tests.kit.compose import free_port
+
+SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYhunter2"
+READY_S = 60.0
+_SOMEBODY = {"Authorization": "AWS somebody:signature", "Content-Type": "application/octet-stream"}
+"""The server asks that requests be signed, not how."""
+
+
+class ObjectStore:
+    """A store with one bucket, gone when the block ends.
+
+    Parameters
+    ----------
+    folder : Path
+        Where its log goes.
+    """
+
+    bucket = "kept"
+
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        self._log = folder / "objects.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """Of the bucket, as fsspec names it."""
+        return f"s3://{self.bucket}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs to reach it."""
+        return {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
+            "AWS_ACCESS_KEY_ID": "AKIATESTTESTTESTTEST",
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+
+    def __enter__(self) -> Self:
+        with self._log.open("wb") as log:
+            command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        until = time.monotonic() + READY_S
+        while True:
+            try:
+                self._ask("PUT", "")
+                return self
+            except OSError as error:
+                if time.monotonic() > until or self._process.poll() is not None:
+                    self.__exit__(None, None, None)
+                    raise TimeoutError(f"the object store did not come up: {error}; {self._log.read_text()[-2000:]}") from error
+                time.sleep(0.05)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def keys(self, prefix: str = "") -> list[str]:
+        """The names of all objects that begin so."""
+        found: list[str] = []
+        token = ""
+        while True:
+            page = ElementTree.fromstring(self._ask("GET", f"?list-type=2&prefix={prefix}{token}"))
+            space = page.tag.partition("}")[0] + "}"
+            found += [str(key.text) for key in page.iter(f"{space}Key")]
+            following = page.findtext(f"{space}NextContinuationToken")
+            if not following:
+                return found
+            token = f"&continuation-token={following}"
+
+    def uploads(self) -> list[str]:
+        """The names of objects whose upload in pieces has begun and not ended."""
+        page = ElementTree.fromstring(self._ask("GET", "?uploads"))
+        return [str(key.text) for key in page.iter(page.tag.partition("}")[0] + "}Key")]
+
+    def buckets(self) -> int:
+        """How many buckets there are."""
+        with self._send("GET", "") as reply:
+            page = ElementTree.fromstring(reply.read())
+        return sum(1 for _ in page.iter(page.tag.partition("}")[0] + "}Bucket"))
+
+    def get(self, key: str) -> bytes:
+        """An object's content."""
+        return self._ask("GET", f"/{key}")
+
+    def changed(self, key: str) -> str:
+        """When an object was written last."""
+        with self._send("HEAD", f"{self.bucket}/{key}") as reply:
+            return str(reply.headers["Last-Modified"])
+
+    def put(self, key: str, content: bytes) -> None:
+        """Write an object."""
+        self._ask("PUT", f"/{key}", content)
+
+    def delete(self, key: str) -> None:
+        """Remove an object."""
+        self._ask("DELETE", f"/{key}")
+
+    def _ask(self, method: str, what: str, body: bytes | None = None) -> bytes:
+        with self._send(method, self.bucket + what, body) as reply:
+            content: bytes = reply.read()
+        return content
+
+    def _send(self, method: str, path: str, body: bytes | None = None) -> http.client.HTTPResponse:
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/{path}", data=body, method=method, headers=_SOMEBODY)
+        reply: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=30)
+        return reply
