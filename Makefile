@@ -17,7 +17,7 @@ BENCHMARKS = $(filter-out __%,$(notdir $(basename $(wildcard tests/benchmarks/*.
 CODE = proto client services tests examples
 PROTOS = $(wildcard proto/asterism_proto/v1/*.proto)
 
-.PHONY: help venv demo test test-slow lint format stubs dgl-env bench clean
+.PHONY: help venv demo test test-slow lint format stubs dgl-env rivals-env bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -68,9 +68,15 @@ dgl-env:  ## .venv-dgl with the real DGL, which the export's tests ask
 		rm -rf $(DGL); echo "no environment with real DGL (it needs python3.11 and its wheels); tests against it are skipped" >&2; \
 		test -z "$(ASTERISM_REQUIRE_ALL)"; fi
 
+rivals-env: dgl-env  ## environments with PyG and PecanPy, which the benchmark of rivals asks beside DGL; what can not be had is left out
+	-@$(PYTHON_DGL) -m venv .venv-pecanpy && .venv-pecanpy/bin/python -m pip --disable-pip-version-check install --quiet pecanpy==2.0.9
+	-@$(PYTHON_DGL) -m venv .venv-pyg && .venv-pyg/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0 torch-geometric==2.8.1 && \
+		.venv-pyg/bin/python -m pip --disable-pip-version-check install --quiet setuptools wheel && \
+		.venv-pyg/bin/python -m pip --disable-pip-version-check install --quiet --no-build-isolation torch-sparse torch-scatter
+
 bench: $(VENV)/.dev  ## measure, and print ratios side by side
 	@set -e; for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m tests.benchmarks.$$name; done
 
 clean:  ## remove what make made
-	rm -rf $(VENV) $(DGL) demo-data dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DGL) .venv-pyg .venv-pecanpy demo-data dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find proto client services tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

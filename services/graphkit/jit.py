@@ -1,12 +1,16 @@
 """Numba's one door: the kernel decorator, and what neither NumPy nor Numba has a name for.
 
 Every kernel also runs as plain Python under ``NUMBA_DISABLE_JIT=1``, where the intrinsics are their Python twins.
+
+A kernel takes arrays, as long as it knows how many. One that goes over all parts of a version in one call takes an array
+of the *addresses* of their arrays (`addresses_of`) and reads them by `u64_at` and its like: what is read must be
+kept by whoever made the addresses, and no bound is looked at.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numba
@@ -58,6 +62,11 @@ def settled(array: NDArray[Any]) -> NDArray[Any]:
     return plain
 
 
+def addresses_of(arrays: Iterable[NDArray[Any]]) -> NDArray[np.uint64]:
+    """uint64[n], read-only: where the values of each array begin; 0 for an empty one."""
+    return settled(np.array([array.ctypes.data if array.size else 0 for array in arrays], np.uint64))
+
+
 if INTERPRETED:
 
     def mulhi(a: np.uint64, b: np.uint64) -> np.uint64:
@@ -75,6 +84,17 @@ if INTERPRETED:
         found = np.frombuffer(memoryview(raw).cast("B"), like.dtype)
         found.flags.writeable = False
         return found
+
+    def prefetch_at(address: Any) -> None:
+        """Ask for the cache line at an address; likewise."""
+
+    def _reader(kind: Any, ctype: Any, dtype: Any) -> Any:
+        width = ctypes.sizeof(ctype)
+
+        def read(address: Any, index: Any) -> Any:
+            return dtype(ctype.from_address(int(address) + width * int(index)).value)
+
+        return read
 
 else:
 
@@ -123,3 +143,37 @@ else:
             return array._getvalue()
 
         return viewed(address, size, like), codegen
+
+    @intrinsic
+    def prefetch_at(typingctx: Any, address: Any) -> Any:
+        """Ask for the cache line at an address before it is read."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            byte = ir.IntType(8).as_pointer()
+            flag = ir.IntType(32)
+            fn = builder.module.declare_intrinsic("llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag]))
+            builder.call(fn, [builder.inttoptr(args[0], byte), ir.Constant(flag, 0), ir.Constant(flag, 3), ir.Constant(flag, 1)])
+            return context.get_dummy_value()
+
+        return types.void(types.uint64), codegen
+
+    def _reader(kind: Any, ctype: Any, dtype: Any) -> Any:
+        @intrinsic
+        def read(typingctx: Any, address: Any, index: Any) -> Any:
+            def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                at = context.cast(builder, args[1], signature.args[1], types.intp)
+                base = builder.inttoptr(args[0], context.get_data_type(kind).as_pointer())
+                return builder.load(builder.gep(base, [at]))
+
+            return kind(types.uint64, index), codegen
+
+        return read
+
+
+u8_at = _reader(types.uint8, ctypes.c_uint8, np.uint8)
+u32_at = _reader(types.uint32, ctypes.c_uint32, np.uint32)
+u64_at = _reader(types.uint64, ctypes.c_uint64, np.uint64)
+i64_at = _reader(types.int64, ctypes.c_int64, np.int64)
+f32_at = _reader(types.float32, ctypes.c_float, np.float32)
+f64_at = _reader(types.float64, ctypes.c_double, np.float64)
+"""``u8_at(address, index)`` and its like: value ``index`` of the array that begins at an address."""

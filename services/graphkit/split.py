@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit import alias
+from graphkit.acceptance import accepted
 from graphkit.jit import kernel, settled
 from graphkit.rng import below, mix64, word
-
-_S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 @kernel
@@ -139,16 +138,10 @@ def shares(types: Sequence[int], totals: Mapping[tuple[int, int], float], parts:
 @kernel
 def _choose(key: np.uint64, start: np.uint64, hot: NDArray[np.uint64], cold: NDArray[np.uint32], out: NDArray[np.int32]) -> None:
     n = np.uint64(hot.shape[0])
+    hot_at, cold_at = np.uint64(hot.ctypes.data), np.uint64(cold.ctypes.data)
     for i in range(out.shape[0]):
         w = word(key, start + np.uint64(i))
-        column = below(w, n)
-        coin = w * n
-        row = hot[column]
-        high = coin >> _S32
-        entry = column if high < (row >> _S32) else row & _LOW
-        if high == (row >> _S32) and (coin & _LOW) < np.uint64(cold[column]):
-            entry = column
-        out[i] = np.int32(entry)
+        out[i] = np.int32(accepted(hot_at, cold_at, below(w, n), w * n))
 
 
 def choose(key: np.uint64, start: int, count: int, shares: Shares) -> NDArray[np.int32]:
@@ -175,16 +168,10 @@ def choose(key: np.uint64, start: int, count: int, shares: Shares) -> NDArray[np
 @kernel
 def _choose_at(key: np.uint64, numbers: NDArray[np.int64], hot: NDArray[np.uint64], cold: NDArray[np.uint32], out: NDArray[np.int32]) -> None:
     n = np.uint64(hot.shape[0])
+    hot_at, cold_at = np.uint64(hot.ctypes.data), np.uint64(cold.ctypes.data)
     for i in range(numbers.shape[0]):
         w = word(key, np.uint64(numbers[i]))
-        column = below(w, n)
-        coin = w * n
-        row = hot[column]
-        high = coin >> _S32
-        entry = column if high < (row >> _S32) else row & _LOW
-        if high == (row >> _S32) and (coin & _LOW) < np.uint64(cold[column]):
-            entry = column
-        out[i] = np.int32(entry)
+        out[i] = np.int32(accepted(hot_at, cold_at, below(w, n), w * n))
 
 
 def choose_at(key: np.uint64, numbers: NDArray[np.int64], shares: Shares) -> NDArray[np.int32]:

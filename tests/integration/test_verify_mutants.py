@@ -20,11 +20,10 @@ import asterism
 
 DRAWS = 8000
 TABLES = {"turned": "1 / (weight + 0.1)"}
-QUICK = ("alias and probability swapped, globally", "stale totals")
+QUICK = ("alias and probability swapped", "stale totals")
 SLOW = (
     "zero weight picked, by tables",
     "the light half dropped",
-    "alias and probability swapped, in rows",
     "unpaired columns lead to outcome 0",
     "floor, and the rest to parts alike",
     "answers grouped by part",

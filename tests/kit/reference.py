@@ -68,6 +68,11 @@ def key_with_word(wanted: int, i: int = 0) -> int:
     return (unmix64(wanted) - (i + 1) * GOLDEN) & MASK
 
 
+def key_above(wanted: int, tag: int) -> int:
+    """A key under which the key of ``tag`` is ``wanted``."""
+    return unmix64((unmix64(wanted) - mix64((tag + 1) * GOLDEN & MASK)) & MASK) ^ 0xD6E8FEB86659FD93
+
+
 def column_of(w: int, weights: Sequence[float] | NDArray[Any]) -> int:
     """The column that a word draws from the table of ``weights``."""
     n = len(weights)

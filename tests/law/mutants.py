@@ -40,15 +40,16 @@ def change(name: str, met: str, module: str, *changes: tuple[str, str]) -> Mutan
     return Mutant(name=name, met=met, module=module, changes=changes)
 
 
-ALIAS, RNG, SPLIT = "graphkit.alias", "graphkit.rng", "graphkit.split"
+ALIAS, ACCEPTANCE, RNG = "graphkit.alias", "graphkit.acceptance", "graphkit.rng"
 COLUMNS, NEIGHBORS, DISTINCT, RACE = (f"storaged.kernel.{room}" for room in ("columns", "neighbors", "distinct", "race"))
 DIFFERENT = "storaged.kernel.different"
 PROBABILITY = "storaged.kernel.probability"
-VERSION = "storaged.draw.version"
+VERSION, ENTRIES = "storaged.draw.version", "storaged.draw.entries"
 NUMBERED, LAYERS = "graphd.numbered", "graphkit.layers"
 
 SHUFFLED = "chosen = k + np.int64(below(word(key, np.uint64(k)), np.uint64(degree - k)))"
-DRAWN = "column = start + np.int64(below(w, degree))"
+DRAWN = "column = below(w, degree)"
+OF_POSITION = "own = derive(key, np.uint64(positions[node]))"
 
 MUTANTS: tuple[Mutant, ...] = (
     change(
@@ -62,13 +63,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "first neighbor never picked",
         "DGL #1928",
         NEIGHBORS,
-        (DRAWN, "column = start + max(np.int64(below(w, degree)), min(1, np.int64(degree) - 1))"),
+        (DRAWN, "column = np.uint64(max(int(below(w, degree)), min(1, int(degree) - 1)))"),
     ),
     change(
         "zero weight picked, in whole rows",
         "cuGraph #4607",
         DISTINCT,
-        ("weights[start + j] > np.float32(0.0)", "weights[start + j] >= np.float32(0.0)"),
+        ("f32_at(row_weights, j) > np.float32(0.0)", "f32_at(row_weights, j) >= np.float32(0.0)"),
     ),
     change(
         "zero weight picked, by tables", "cuGraph #4607", ALIAS, ("scaled = np.rint(prob * _TWO64)", "scaled = np.rint(max(prob, 1e-3) * _TWO64)")
@@ -81,19 +82,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("scaled = np.rint(prob * _TWO64)", "scaled = np.rint(prob * _TWO64) if prob >= 0.5 else 0.0"),
     ),
     change(
-        "alias and probability swapped, globally",
-        "classic",
-        COLUMNS,
-        ("taken = led ^ ((column ^ led) & kept)", "taken = column ^ ((column ^ led) & kept)"),
-    ),
-    change(
-        "alias and probability swapped, in rows",
-        "classic",
-        NEIGHBORS,
-        (
-            "accepted = led ^ ((slot ^ led) & kept)",
-            "accepted = slot ^ ((slot ^ led) & kept)",
-        ),
+        "alias and probability swapped", "classic", ACCEPTANCE, ("taken = led ^ ((column ^ led) & kept)", "taken = column ^ ((column ^ led) & kept)")
     ),
     change(
         "unpaired columns lead to outcome 0",
@@ -113,12 +102,18 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "floor, and the rest to parts alike",
         "Euler",
-        SPLIT,
+        ENTRIES,
         (
-            "    _choose(np.uint64(key), np.uint64(start), shares.hot, shares.cold, out)\n",
-            "    exact = np.floor(count * shares.measure / shares.total).astype(int)\n"
-            "    rest = np.random.default_rng(int(key)).integers(0, exact.size, count - exact.sum())\n"
-            "    out[:] = np.random.default_rng(int(key) + start).permutation(np.r_[np.repeat(np.arange(exact.size), exact), rest])\n",
+            "    return drawn(entries.shares.hot, entries.shares.cold)\n",
+            "    measure, k = entries.shares.measure, entries.shares.measure.size\n"
+            "    exact = np.floor(count * measure / measure.sum()).astype(int)\n"
+            "    rest = np.random.default_rng(int(part_key)).integers(0, k, count - exact.sum())\n"
+            "    chosen = np.random.default_rng(int(part_key) + start).permutation(np.r_[np.repeat(np.arange(k), exact), rest])\n"
+            "    cold = settled(np.zeros(k, np.uint32))\n"
+            "    of_entry = [drawn(settled(np.full(k, e, np.uint64)), cold) if entries.local[e] else None for e in range(k)]\n"
+            "    pairs = [(of_entry[e][0][i], of_entry[e][1][i]) for i, e in enumerate(chosen) if of_entry[e] is not None]\n"
+            "    values = settled(np.array([value for value, _ in pairs], np.int64))\n"
+            "    return values, settled(np.array([tag for _, tag in pairs], np.int32))\n",
         ),
     ),
     change(
@@ -134,22 +129,36 @@ MUTANTS: tuple[Mutant, ...] = (
         ("            t: float = s + x\n", "            t: float = np.float32(s + x)\n"),
         ("error += (s - t) + x if s >= x else (x - t) + s", "error += 0.0"),
     ),
-    change("rows from 32 bits, globally", "many", COLUMNS, ("column = below(w, size)", "column = ((w >> np.uint64(32)) * size) >> np.uint64(32)")),
+    change(
+        "rows from 32 bits, globally",
+        "many",
+        COLUMNS,
+        ("column = below(w, sizes[entry])", "column = ((w >> np.uint64(32)) * sizes[entry]) >> np.uint64(32)"),
+    ),
     change(
         "rows from 32 bits, in neighborhoods",
         "many",
         NEIGHBORS,
-        (DRAWN, "column = start + np.int64(((w >> np.uint64(32)) * degree) >> np.uint64(32))"),
+        (DRAWN, "column = ((w >> np.uint64(32)) * degree) >> np.uint64(32)"),
     ),
-    change("coins of 32 bits", "many", COLUMNS, ("if high == threshold and (coin & _LOW) < np.uint64(cold[column]):", "if high < 0:")),
-    change("answers grouped by part", "unshuffled shards", COLUMNS, ("places[at] = place", "places[at] = at")),
+    change("coins of 32 bits", "many", ACCEPTANCE, ("if high == threshold and (coin & _LOW) < np.uint64(u32_at(cold, column)):", "if high < 0:")),
+    change(
+        "answers grouped by part",
+        "unshuffled shards",
+        ENTRIES,
+        (
+            "    return settled(out[:held]), settled(out_tags[:held])\n",
+            "    order = np.argsort(out[:held] % max(int(offsets.max()) + 1, 1), kind='stable')\n"
+            "    return settled(out[:held][order]), settled(out_tags[:held][order])\n",
+        ),
+    ),
     change(
         "the same stream on every worker",
         "Euler",
         COLUMNS,
-        ("w = word(key, start + np.uint64(draws[ahead + k]))", "w = word(key, start + np.uint64(ahead + k))"),
+        ("w = word(row_key, at)", "w = word(row_key, start + np.uint64(made))"),
     ),
-    change("one stream for every position", "Euler", "storaged.kernel.rows", ("out[i] = derive(key, np.uint64(positions[i]))", "out[i] = key")),
+    change("one stream for every position", "Euler", NEIGHBORS, (OF_POSITION, "own = key")),
     change(
         "streams of neighboring seeds lag",
         "seed + k * constant",
@@ -160,25 +169,26 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "streams of neighboring positions lag",
         "seed + k * constant",
-        "storaged.kernel.rows",
-        ("out[i] = derive(key, np.uint64(positions[i]))", "out[i] = key + np.uint64(positions[i]) * np.uint64(0x9E3779B97F4A7C15)"),
+        NEIGHBORS,
+        (OF_POSITION, "own = key + np.uint64(positions[node]) * np.uint64(0x9E3779B97F4A7C15)"),
     ),
     change(
         "starting over after too many rejections",
         "tempting",
         DISTINCT,
         (
-            "            found = drawn\n            if drawn < count:\n",
-            "            found = drawn\n            if drawn < count:\n"
-            "                for k in range(drawn):\n                    marks[used[k]] = -1\n"
-            "                drawn = np.int64(0)\n",
+            "    found = np.int64(drawn)\n    if drawn < count:\n",
+            "    found = np.int64(drawn)\n    if drawn < count:\n        touched[used[:drawn]] = -1\n        drawn = found = np.int64(0)\n",
         ),
     ),
     change(
         "rejected draws taken with replacement",
         "tempting",
         DISTINCT,
-        ("        if marks[at] >= 0:\n            refused += 1", "        if marks[at] >= 0 and refused < 1:\n            refused += 1"),
+        (
+            "if (touched[there] if direct else marks[there]) >= 0:\n",
+            "if (touched[there] if direct else marks[there]) >= 0 and refused < 1:\n",
+        ),
     ),
     change("a race by -log(u) * w", "classic", RACE, ("return -log(unit(w)) / weight", "return -log(unit(w)) * weight")),
     change(
@@ -229,15 +239,15 @@ MUTANTS: tuple[Mutant, ...] = (
         "many",
         "storaged.draw.neighbor",
         (
-            "totals=settled(_measures(group, adjacencies, law.uniform).sum(axis=0))",
-            "totals=settled(_measures(group, adjacencies, law.uniform).max(axis=0))",
+            "totals=settled(_sums(rows, sides, uniform=law.uniform))",
+            "totals=settled(_sums(rows, sides[:1], uniform=law.uniform))",
         ),
     ),
     change(
         "probabilities within a part",
         "many",
         "storaged.draw.node",
-        ("_decisive(node, uniform), chunk.shares.total, probabilities)", "_decisive(node, uniform), table.total, probabilities)"),
+        ("shares_of(decisive, of_entry, rows, entries.shares.total)", "shares_of(decisive, of_entry, rows, float(entries.shares.measure[0]))"),
     ),
     change("positives among negatives", "many", NUMBERED, ("if excluded is not None and excluded.ids.size:", "if False:")),
     change("one more try, whatever comes of it", "tempting", NUMBERED, ("free = ~excluded.refused(", "free = True | excluded.refused(")),
@@ -252,7 +262,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "draws by number keyed by their place",
         "tempting",
         "storaged.draw.numbered",
-        ("draws=settled(numbers[at[order]].astype(np.uint32))", "draws=settled(at[order].astype(np.uint32))"),
+        ("numbers=numbers[at], uniform", "numbers=at, uniform"),
     ),
     change("rows of one type alike", "Euler", NUMBERED, ("(rows[:, None] * n + np.arange(n))", "(rows[:, None] * 0 + np.arange(n))")),
     change("a layer's candidates alike", "many", LAYERS, ("np.float64(weights[e]) if weights.shape[0] > 0 else 1.0", "1.0")),

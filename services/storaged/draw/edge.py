@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit import rng
-from graphkit.jit import settled
-from storaged.draw.entries import draw_rows, local_draws, uniform_table
+from graphkit.jit import addresses_of, settled
+from storaged.draw.entries import draw_rows, entries_of
 from storaged.draw.race import Race
 from storaged.draw.version import EDGE, Version
 from storaged.kernel import columns
-from storaged.kernel.probability import place_shares
-from storaged.store.image import EMPTY_F32, EMPTY_U8, EMPTY_U32, PartImage
+from storaged.store.image import EMPTY_F32, EMPTY_I64, EMPTY_U8, EMPTY_U32, PartImage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,44 +45,51 @@ class EdgeRace:
     """float64[k], ascending; races over other parts merge by (key, type, edge id)."""
 
 
-class _Answer:
-    """Columns of an answer that are filled part by part."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Columns:
+    """The columns of the edges of some (type, part)s, by address: not to outlive the version that they are of."""
 
-    def __init__(self, version: Version, count: int, *, shares_of: float | None, uniform: bool) -> None:
-        """``shares_of``: the total that probabilities are shares of; None: they are not wanted."""
-        self._version = version
-        self._total, self._uniform = shares_of, uniform
-        self.probabilities = None if shares_of is None else np.empty(count, np.float64)
-        self.src, self.dst, self.eids = (np.empty(count, np.int64) for _ in range(3))
-        self.types, self.weights = np.empty(count, np.int32), np.empty(count, np.float32)
+    src_row: NDArray[np.uint64]
+    src_ids: NDArray[np.uint64]
+    """uint64[k], of the ids of sparse source types."""
+    scales: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    """int64[k]: those of the others are row * scale + offset."""
+    dst: NDArray[np.uint64]
+    eids: NDArray[np.uint64]
+    weights: NDArray[np.uint64]
 
-    def fill(self, here: slice, type_id: int, image: PartImage, slots: NDArray[np.int64], places: NDArray[np.uint32]) -> None:
-        """Put the edges at ``slots`` in their places, counted from the start of ``here``."""
-        edge = image.edges[type_id]
-        source = image.nodes[self._version.schema.node_type_id(self._version.schema.edge_types[type_id].src_type)]
-        slots = settled(slots)
-        columns.place_sources(slots, places, edge.src_row, source.ids, np.int64(image.parts), np.int64(image.part), self.src[here])
-        columns.place(slots, places, edge.out.nbr, self.dst[here])
-        columns.place(slots, places, edge.out.eid, self.eids[here])
-        if edge.out.weights.size:
-            columns.place(slots, places, edge.out.weights, self.weights[here])
-        else:
-            self.weights[here][places] = 1
-        if self.probabilities is not None and self._total is not None:
-            weights = settled(EMPTY_F32) if self._uniform else edge.out.weights
-            place_shares(slots, places, weights, self._total, self.probabilities[here])
-
-    def record(self, held: int) -> EdgeDraws:
-        """The answer."""
-        own = slice(held)
-        return EdgeDraws(
-            src=self.src[own],
-            dst=self.dst[own],
-            eids=self.eids[own],
-            types=self.types[own],
-            weights=self.weights[own],
-            probabilities=None if self.probabilities is None else self.probabilities[own],
+    @classmethod
+    def of(cls, version: Version, images: Sequence[tuple[int, PartImage | None]]) -> _Columns:
+        """The columns of these types in these images; None is one that nothing is asked of."""
+        schema = version.schema
+        near = [schema.node_type_id(edge.src_type) for edge in schema.edge_types]
+        return cls(
+            src_row=addresses_of(EMPTY_U32 if image is None else image.edges[t].src_row for t, image in images),
+            src_ids=addresses_of(EMPTY_I64 if image is None else image.nodes[near[t]].ids for t, image in images),
+            scales=settled(np.full(len(images), schema.parts, np.int64)),
+            offsets=settled(np.array([0 if image is None else image.part for _, image in images], np.int64)),
+            dst=addresses_of(EMPTY_I64 if image is None else image.edges[t].out.nbr for t, image in images),
+            eids=addresses_of(EMPTY_I64 if image is None else image.edges[t].out.eid for t, image in images),
+            weights=addresses_of(EMPTY_F32 if image is None else image.edges[t].out.weights for t, image in images),
         )
+
+    def read(
+        self, numbers: NDArray[np.int32], slots: NDArray[np.int64], types: NDArray[np.int32], *, shares_of: float | None, uniform: bool
+    ) -> EdgeDraws:
+        """The edges at ``slots`` of the entries of these numbers; ``shares_of``: the total that probabilities are shares of, where wanted."""
+        rows, src, dst, eids = (np.empty(slots.size, np.int64) for _ in range(4))
+        weights = np.empty(slots.size, np.float32)
+        columns.read_sources(numbers, slots, self.src_row, rows)
+        columns.read_ids(numbers, settled(rows), self.src_ids, self.scales, self.offsets, src)
+        columns.read_ids(numbers, slots, self.dst, self.scales, self.offsets, dst)
+        columns.read_ids(numbers, slots, self.eids, self.scales, self.offsets, eids)
+        columns.read_weights(numbers, slots, self.weights, weights)
+        probabilities = None
+        if shares_of is not None:
+            probabilities = np.ones(slots.size) if uniform else weights.astype(np.float64)
+            probabilities /= shares_of
+        return EdgeDraws(src=src, dst=dst, eids=eids, types=types, weights=weights, probabilities=probabilities)
 
 
 def edges(
@@ -109,20 +115,11 @@ def edges(
     InvalidRequest, NotFound, Unavailable
         As there.
     """
-    chunks = local_draws(version, EDGE, types=types, parts=parts, seed=seed, start=start, count=count, uniform=uniform)
-    key = rng.key_of(seed, rng.EDGE_ROW)
-    shares_of = version.shares(EDGE, types, uniform).total if want_probabilities else None
-    answer, held = _Answer(version, count, shares_of=shares_of, uniform=uniform), 0
-    for chunk in chunks:
-        here = slice(held, held + chunk.draws.size)
-        answer.types[here] = chunk.types
-        for type_id, image, own in chunk.of_parts(version):
-            edge = image.edges[type_id]
-            slots = np.empty(own.stop - own.start, np.int64)
-            draw_rows(key, chunk, own, uniform_table(edge.out.nbr.size, EMPTY_U32) if uniform else edge.table, slots)
-            answer.fill(here, type_id, image, slots, chunk.places[own])
-        held = here.stop
-    return answer.record(held)
+    entries = entries_of(version, EDGE, types=types, parts=parts, uniform=uniform)
+    slots, numbers = draw_rows(entries, rng.key_of(seed, rng.PART, EDGE), rng.key_of(seed, rng.EDGE_ROW), start, count)
+    read = version.once((_Columns, entries.shares.types.tobytes(), entries.local.tobytes()), lambda: _Columns.of(version, entries.images))
+    shares_of = entries.shares.total if want_probabilities else None
+    return read.read(numbers, slots, entries.shares.types[numbers], shares_of=shares_of, uniform=uniform)
 
 
 def race_edges(
@@ -158,13 +155,13 @@ def race_edges(
             race.run(seed, type_id, image, rows=out.nbr.size, ids=out.eid, live=settled(EMPTY_U8), weights=out.weights, uniform=uniform)
     race.finish()
     shares_of = version.shares(EDGE, types, uniform).total if want_probabilities else None
-    answer = _Answer(version, race.tags.size, shares_of=shares_of, uniform=uniform)
-    answer.types[:] = race.tags
-    for type_id, image in race.entries:
-        slots, places = race.rows_of(type_id, image.part)
-        if places.size:
-            answer.fill(slice(race.tags.size), type_id, image, slots, places)
-    return EdgeRace(edges=answer.record(race.tags.size), keys=race.keys)
+    slots, numbers = np.empty(race.tags.size, np.int64), np.empty(race.tags.size, np.int32)
+    for number, (type_id, image) in enumerate(race.entries):
+        rows, places = race.rows_of(type_id, image.part)
+        slots[places], numbers[places] = rows, number
+    read = _Columns.of(version, race.entries)
+    found = read.read(settled(numbers), settled(slots), race.tags, shares_of=shares_of, uniform=uniform)
+    return EdgeRace(edges=found, keys=race.keys)
 
 
 def rest_of_edges(

@@ -2,103 +2,188 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Corrupt, InvalidRequest
-from graphkit import rng, split
-from graphkit.jit import settled
-from storaged.draw.version import Version, checked_outputs
+from graphkit import split
+from graphkit.jit import addresses_of, settled
+from storaged.draw.version import NODE, Version, checked_outputs
 from storaged.kernel import columns
-from storaged.store.image import EMPTY_U32, EMPTY_U64, PartImage, Table
-
-CHUNK = 1 << 17
-"""Draws at a time: what is kept of them stays in a core's cache, and the answer does not depend on it."""
+from storaged.store.image import EMPTY_I64, EMPTY_U32, PartImage, Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LocalDraws:
-    """The draws of a chunk that fall on the parts asked for, by entry."""
+class Entries:
+    """The (type, part)s that draws fall on, and the table of each of those that are asked for, as the kernel reads them.
+
+    Tables are told by address: a record must not outlive the version that made it.
+    """
 
     shares: split.Shares
-    start: int
-    """Number of the chunk's first draw."""
+    images: Sequence[tuple[int, PartImage | None]]
+    """Type and image of each entry; None where it is not asked for."""
+    local: NDArray[np.uint8]
+    """uint8[k], 1 where it is."""
+    sizes: NDArray[np.uint64]
+    """uint64[k], columns of each table."""
+    hots: NDArray[np.uint64]
+    colds: NDArray[np.uint64]
+    rows_of: NDArray[np.uint64]
+    """uint64[k]: addresses of the tables' arrays."""
+    ids: NDArray[np.uint64]
+    """uint64[k]: addresses of the ids of sparse node types."""
+    scales: NDArray[np.int64]
     offsets: NDArray[np.int64]
-    """int64[k + 1], where each entry's draws begin."""
-    draws: NDArray[np.uint32]
-    """uint32[m], numbers counted from ``start``, by (entry, draw)."""
-    places: NDArray[np.uint32]
-    """uint32[m], their places in the chunk's answer, which is in order of draws."""
-    types: NDArray[np.int32]
-    """int32[m], by place."""
-
-    def of_parts(self, version: Version) -> Iterator[tuple[int, PartImage, slice]]:
-        """(type, image, slice of ``draws``) of every entry that has any."""
-        for entry in np.flatnonzero(np.diff(self.offsets)):
-            yield (
-                int(self.shares.types[entry]),
-                version.image(int(self.shares.parts[entry])),
-                slice(int(self.offsets[entry]), int(self.offsets[entry + 1])),
-            )
+    """int64[k]: those of the others are row * scale + offset."""
 
 
-def local_draws(
-    version: Version, element: int, *, types: Sequence[int], parts: Sequence[int], seed: int, start: int, count: int, uniform: bool
-) -> Iterator[LocalDraws]:
-    """The draws start .. start + count - 1 that fall on ``parts``, chunk by chunk.
+def entries_of(version: Version, element: int, *, types: Sequence[int], parts: Sequence[int], uniform: bool) -> Entries:
+    """The entries of draws from ``types``, those of ``parts`` to be answered for.
 
     Raises
     ------
-    InvalidRequest, NotFound, Unavailable
-        Where a number is impossible, there is nothing to draw, or a part is not held here.
+    InvalidRequest, NotFound, Unavailable, Corrupt
+        Where a number is impossible, there is nothing to draw, a part is not held here, or the totals and the images disagree.
     """
-    checked_outputs("count", count)
-    if start < 0 or start + count >= 1 << 63:
-        raise InvalidRequest(f"start {start}: expected 0 to 2^63 - 1 - count")
     for part in parts:
         if not 0 <= part < version.schema.parts:
             raise InvalidRequest(f"part {part}: the space has {version.schema.parts}")
         version.image(part)
-    shares = version.shares(element, types, uniform)
-    local = settled(np.isin(shares.parts, parts).astype(np.uint8))
-    return _chunks(rng.key_of(seed, rng.PART, element), shares, local, start, count)
+    asked = frozenset(parts)
+    key = (Entries, element, tuple(sorted(set(types))), asked, uniform)
+    return version.once(key, lambda: _entries(version, version.shares(element, types, uniform), element, asked, uniform))
 
 
-def _chunks(key: np.uint64, shares: split.Shares, local: NDArray[np.uint8], start: int, count: int) -> Iterator[LocalDraws]:
-    for first in range(start, start + count, CHUNK):
-        chosen = settled(split.choose(key, first, min(CHUNK, start + count - first), shares))
-        offsets = np.empty(local.size + 1, np.int64)
-        held = int(columns.count_local(chosen, local, offsets))
-        draws, places, place_types = np.empty(held, np.uint32), np.empty(held, np.uint32), np.empty(held, np.int32)
-        columns.scatter_local(chosen, local, shares.types, offsets.copy(), draws, places, place_types)
-        yield LocalDraws(shares=shares, start=first, offsets=offsets, draws=settled(draws), places=settled(places), types=place_types)
+def _entries(version: Version, shares: split.Shares, element: int, asked: frozenset[int], uniform: bool) -> Entries:
+    pairs = list(zip(shares.types.tolist(), shares.parts.tolist(), strict=True))
+    images = [(type_id, version.image(part) if part in asked else None) for type_id, part in pairs]
+    tables = [_NOTHING if image is None else _table(image, element, type_id, uniform) for type_id, image in images]
+    for (type_id, part), table, measure in zip(pairs, tables, shares.measure, strict=True):
+        if measure > 0 and part in asked and not table.size:
+            raise Corrupt(
+                f"{version.type_name(element, type_id)}, part {part}: draws fall on a table without rows; the totals and the image disagree"
+            )
+    hots = addresses_of(table.hot for table in tables)
+    # Draws of others are begun too, before it is known whose they are: let them ask for something that is there.
+    hots = settled(np.where([image is None for _, image in images], hots.max(initial=0), hots))
+    ids = [EMPTY_I64 if image is None or element != NODE else image.nodes[type_id].ids for type_id, image in images]
+    return Entries(
+        shares=shares,
+        images=images,
+        local=settled(np.array([image is not None for _, image in images], np.uint8)),
+        sizes=settled(np.array([table.size for table in tables], np.uint64)),
+        hots=hots,
+        colds=addresses_of(table.cold for table in tables),
+        rows_of=addresses_of(table.row_of for table in tables),
+        ids=addresses_of(ids),
+        scales=settled(np.full(len(pairs), version.schema.parts, np.int64)),
+        offsets=settled(np.array([part for _, part in pairs], np.int64)),
+    )
 
 
-_IN_ORDER = settled(np.zeros(0, np.uint32))
+_NOTHING = Table(size=0, total=0.0)
+
+
+def _table(image: PartImage, element: int, type_id: int, uniform: bool) -> Table:
+    """The table of one entry, or the one that draws every live row alike."""
+    if element == NODE:
+        node = image.nodes[type_id]
+        return Table(size=node.count, total=float(node.count), row_of=node.live_rows) if uniform else node.table
+    edge = image.edges[type_id]
+    return Table(size=edge.out.nbr.size, total=float(edge.out.nbr.size), row_of=EMPTY_U32) if uniform else edge.table
+
+
+def draw_ids(
+    entries: Entries, part_key: np.uint64, row_key: np.uint64, start: int, count: int, numbers: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The node ids and types of the draws start .. start + count - 1, or of these ``numbers``, that fall on local entries, in order."""
+    return _draw(entries, part_key, row_key, start, count, numbers, entries.shares.types, entries.ids, entries.scales, entries.offsets)
 
 
 def draw_rows(
-    key: np.uint64,
-    chunk: LocalDraws,
-    own: slice,
-    table: Table,
-    out: NDArray[np.int64],
-    *,
-    in_place: bool = False,
-    scale: int = 1,
-    offset: int = 0,
-) -> None:
-    """Put row * scale + offset of each of a chunk's ``own`` draws into ``out``, in their order or in their places."""
-    if not table.size:
-        raise Corrupt("draws fall on a table without rows: the totals and the image disagree")
-    places = chunk.places[own] if in_place else _IN_ORDER
-    start, size = np.uint64(chunk.start), np.uint64(table.size)
-    columns.draw_rows(key, start, chunk.draws[own], size, table.hot, table.cold, table.row_of, places, np.int64(scale), np.int64(offset), out)
+    entries: Entries, part_key: np.uint64, row_key: np.uint64, start: int, count: int, numbers: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Their rows and the numbers of their entries."""
+    k = entries.local.size
+    nothing, zeros, ones = settled(np.zeros(k, np.uint64)), settled(np.zeros(k, np.int64)), settled(np.ones(k, np.int64))
+    return _draw(entries, part_key, row_key, start, count, numbers, settled(np.arange(k, dtype=np.int32)), nothing, ones, zeros)
 
 
-def uniform_table(count: int, live_rows: NDArray[np.uint32]) -> Table:
-    """The table that draws every live row alike."""
-    return Table(size=count, total=float(count), hot=settled(EMPTY_U64), cold=settled(EMPTY_U32), row_of=settled(live_rows))
+def read_ids(entries: Entries, numbers: NDArray[np.int32], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The node id of each row, given the number of its entry."""
+    out = np.empty(rows.size, np.int64)
+    columns.read_ids(numbers, rows, entries.ids, entries.scales, entries.offsets, out)
+    return out
+
+
+def shares_of(columns_of: NDArray[np.uint64], numbers: NDArray[np.int32], rows: NDArray[np.int64], total: float) -> NDArray[np.float64]:
+    """The share of each row in a total, given the number of its entry and the addresses of weights, 0 where all are 1."""
+    weights = np.empty(rows.size, np.float32)
+    columns.read_weights(numbers, rows, columns_of, weights)
+    return weights.astype(np.float64) / total
+
+
+def _draw(
+    entries: Entries,
+    part_key: np.uint64,
+    row_key: np.uint64,
+    start: int,
+    count: int,
+    numbers: NDArray[np.int64] | None,
+    tags: NDArray[np.int32],
+    ids: NDArray[np.uint64],
+    scales: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    checked_outputs("count", count)
+    if start < 0 or start + count >= 1 << 63:
+        raise InvalidRequest(f"start {start}: expected 0 to 2^63 - 1 - count")
+    numbers = settled(EMPTY_I64 if numbers is None else numbers)
+    drawn = partial(_drawn, entries, part_key, row_key, start, count, numbers, tags, ids, scales, offsets)
+    return drawn(entries.shares.hot, entries.shares.cold)
+
+
+def _drawn(
+    entries: Entries,
+    part_key: np.uint64,
+    row_key: np.uint64,
+    start: int,
+    count: int,
+    numbers: NDArray[np.int64],
+    tags: NDArray[np.int32],
+    ids: NDArray[np.uint64],
+    scales: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    hot: NDArray[np.uint64],
+    cold: NDArray[np.uint32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Draws whose entries are chosen by the table ``hot``, ``cold``."""
+    out, out_tags = np.empty(count, np.int64), np.empty(count, np.int32)
+    held = int(
+        columns.draw_rows(
+            part_key,
+            row_key,
+            np.uint64(start),
+            np.int64(count),
+            numbers,
+            hot,
+            cold,
+            entries.local,
+            tags,
+            entries.sizes,
+            entries.hots,
+            entries.colds,
+            entries.rows_of,
+            ids,
+            scales,
+            offsets,
+            out,
+            out_tags,
+        )
+    )
+    return settled(out[:held]), settled(out_tags[:held])

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest
 from graphkit import index, split
-from graphkit.jit import settled
+from graphkit.jit import addresses_of, settled
 from storaged.draw.version import EDGE, NODE, Version, checked_length
 from storaged.kernel import rows as kernel_rows
-from storaged.store.image import Adjacency, NodeImage, PartImage
+from storaged.store.image import EMPTY_F32, EMPTY_F64, EMPTY_I64, EMPTY_U8, EMPTY_U32, EMPTY_U64, Adjacency, NodeImage, PartImage
 
 OUT, IN = 1, 2
 """Directions, as in `asterism.v1.Direction`."""
@@ -40,6 +40,88 @@ class Group:
     """int64[m], -1 where the node is unknown."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _NodeRows:
+    """How ids of one node type lead to rows, by part; arrays are told by address, not to outlive the version that they are of."""
+
+    rows: NDArray[np.int64]
+    """int64[P], -1 where a part is not held here."""
+    dense: NDArray[np.uint8]
+    lives: NDArray[np.uint64]
+    index_ids: NDArray[np.uint64]
+    index_rows: NDArray[np.uint64]
+    shifts: NDArray[np.uint64]
+    """[P] each, as `storaged.kernel.rows.locate` takes them."""
+
+    @classmethod
+    def of(cls, version: Version, type_id: int) -> _NodeRows:
+        """Those of one type."""
+        held = [version.parts.get(part) for part in range(version.schema.parts)]
+        nodes = [None if image is None else image.nodes[type_id] for image in held]
+        return cls(
+            rows=settled(np.array([-1 if node is None else node.rows for node in nodes], np.int64)),
+            dense=settled(np.array([node is not None and node.dense for node in nodes], np.uint8)),
+            lives=addresses_of(EMPTY_U8 if node is None else node.live for node in nodes),
+            index_ids=addresses_of(EMPTY_I64 if node is None else node.index_ids for node in nodes),
+            index_rows=addresses_of(EMPTY_U32 if node is None else node.index_rows for node in nodes),
+            shifts=settled(np.array([0 if node is None or node.dense else index.shift_of(node.index_ids) for node in nodes], np.uint64)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Located:
+    """The nodes of a request that are of one type, wherever they live."""
+
+    type_id: int
+    at: NDArray[np.int64]
+    """int64[m], their places in the request, ascending; empty: it has no others, and node i has place i."""
+    parts: NDArray[np.int32]
+    """int32[m]."""
+    rows: NDArray[np.int64]
+    """int64[m], in their parts; -1 where the node is unknown, or no node."""
+
+    def of_parts(self, version: Version) -> Iterator[tuple[PartImage, NDArray[np.int64]]]:
+        """The image of each part, and which of the nodes are there."""
+        for part in np.unique(self.parts[self.rows >= 0]):
+            yield version.image(int(part)), np.flatnonzero((self.parts == part) & (self.rows >= 0))
+
+
+def located(version: Version, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None) -> Iterator[Located]:
+    """The nodes of a request by type, parts together; arguments and errors as of `groups_of`."""
+    types = _checked_types(version, node_type, ids, types)
+    if types is None:
+        yield _located(version, node_type, ids, settled(EMPTY_I64))
+        return
+    for type_id in np.unique(types[types >= 0]):
+        at = np.flatnonzero(types == type_id)
+        whole = at.size == ids.size
+        yield _located(version, int(type_id), ids if whole else ids[at], settled(EMPTY_I64 if whole else at))
+
+
+def _located(version: Version, type_id: int, ids: NDArray[np.int64], at: NDArray[np.int64]) -> Located:
+    schema = version.schema
+    lead = version.once((_NodeRows, type_id), lambda: _NodeRows.of(version, type_id))
+    parts, rows = np.empty(ids.size, np.int32), np.empty(ids.size, np.int64)
+    missing = int(
+        kernel_rows.locate(
+            settled(ids),
+            np.int64(schema.parts),
+            schema.placement == "mix64",
+            lead.rows,
+            lead.dense,
+            lead.lives,
+            lead.index_ids,
+            lead.index_rows,
+            lead.shifts,
+            parts,
+            rows,
+        )
+    )
+    if missing >= 0:
+        version.image(missing)
+    return Located(type_id=type_id, at=at, parts=settled(parts), rows=settled(rows))
+
+
 def groups_of(version: Version, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None) -> Iterator[Group]:
     """The nodes of a request by (type, part); ids below 0 are in no group.
 
@@ -58,19 +140,9 @@ def groups_of(version: Version, node_type: int, ids: NDArray[np.int64], types: N
         Where a type is unknown, or a part is not held here.
     """
     schema = version.schema
+    types = _checked_types(version, node_type, ids, types)
     parts = split.part_of(ids, schema.parts, schema.placement)
     count = len(schema.node_types)
-    if node_type >= 0:
-        version.type_name(NODE, node_type)
-        types = None
-    elif types is not None:
-        checked_length("types", types, ids.size)
-        if types.size and not -1 <= int(types.min()) <= int(types.max()) < count:
-            raise InvalidRequest(f"types: found {int(types.min())} to {int(types.max())}; the schema has node types 0 to {count - 1}")
-    elif schema.ids == "global":
-        types = _types_of(version, ids, parts)
-    else:
-        raise InvalidRequest("node type -1 without types: ids of this space are per type, so say which type they are of")
     first = max(node_type, 0)
     keys = parts if types is None else parts + types * np.int32(schema.parts)
     nowhere = (1 if types is None else count) * schema.parts
@@ -84,9 +156,27 @@ def groups_of(version: Version, node_type: int, ids: NDArray[np.int64], types: N
         yield Group(type_id=type_id, image=image, at=at, rows=rows_of(image, image.nodes[type_id], ids[at]))
 
 
-def _types_of(version: Version, ids: NDArray[np.int64], parts: NDArray[np.int32]) -> NDArray[np.int32]:
+def _checked_types(version: Version, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None) -> NDArray[np.int32] | None:
+    """The type of each node, None where all are of ``node_type``."""
+    schema = version.schema
+    count = len(schema.node_types)
+    if node_type >= 0:
+        version.type_name(NODE, node_type)
+        return None
+    if types is not None:
+        checked_length("types", types, ids.size)
+        if types.size and not -1 <= int(types.min()) <= int(types.max()) < count:
+            raise InvalidRequest(f"types: found {int(types.min())} to {int(types.max())}; the schema has node types 0 to {count - 1}")
+        return types
+    if schema.ids == "global":
+        return _types_of(version, ids)
+    raise InvalidRequest("node type -1 without types: ids of this space are per type, so say which type they are of")
+
+
+def _types_of(version: Version, ids: NDArray[np.int64]) -> NDArray[np.int32]:
     """The node type of each id of a space of global ids, -1 where there is none."""
     out = np.full(ids.size, -1, np.int32)
+    parts = split.part_of(ids, version.schema.parts, version.schema.placement)
     order, offsets = split.group(np.where(ids < 0, np.int32(version.schema.parts), parts), version.schema.parts + 1)
     for part in np.flatnonzero(np.diff(offsets[:-1])):
         image = version.image(int(part))
@@ -147,6 +237,49 @@ def ends(version: Version, edge_type: int, direction: int) -> tuple[int, int]:
     near = checked_edge_types(version, [edge_type], -1, direction)[0]
     edge = version.schema.edge_types[edge_type]
     return near, version.schema.node_type_id(edge.dst_type if direction == OUT else edge.src_type)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Adjacencies:
+    """The adjacencies of one edge type by one end, by part; arrays are told by address, not to outlive the version that they are of.
+
+    Notes
+    -----
+    All are uint64[P]; 0 where an array is empty, or its part not held here.
+    """
+
+    indptr: NDArray[np.uint64]
+    nbr: NDArray[np.uint64]
+    eid: NDArray[np.uint64]
+    weights: NDArray[np.uint64]
+    sums: NDArray[np.uint64]
+    hot: NDArray[np.uint64]
+    cold: NDArray[np.uint64]
+
+    def uniform(self) -> Adjacencies:
+        """The same without weights: every edge alike."""
+        none = settled(np.zeros(self.indptr.size, np.uint64))
+        return replace(self, weights=none, sums=none, hot=none, cold=none)
+
+
+def adjacencies(version: Version, edge_type: int, direction: int, *, uniform: bool = False) -> Adjacencies:
+    """The adjacencies of an edge type at the parts held here, by the end that is near; InvalidRequest as of `adjacency`."""
+
+    def make() -> Adjacencies:
+        held = [version.parts.get(part) for part in range(version.schema.parts)]
+        sides = [None if image is None else adjacency(image, edge_type, direction) for image in held]
+        found = Adjacencies(
+            indptr=addresses_of(EMPTY_I64 if side is None else side.indptr for side in sides),
+            nbr=addresses_of(EMPTY_I64 if side is None else side.nbr for side in sides),
+            eid=addresses_of(EMPTY_I64 if side is None else side.eid for side in sides),
+            weights=addresses_of(EMPTY_F32 if side is None else side.weights for side in sides),
+            sums=addresses_of(EMPTY_F64 if side is None else side.sums for side in sides),
+            hot=addresses_of(EMPTY_U64 if side is None else side.hot for side in sides),
+            cold=addresses_of(EMPTY_U32 if side is None else side.cold for side in sides),
+        )
+        return found.uniform() if uniform else found
+
+    return version.once((Adjacencies, edge_type, direction, uniform), make)
 
 
 def adjacency(image: PartImage, edge_type: int, direction: int) -> Adjacency:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +11,18 @@ from numpy.typing import NDArray
 from asterism_proto.errors import InvalidRequest
 from graphkit import rng
 from graphkit.jit import settled
-from storaged.draw.lookup import Group, adjacency, checked_edge_types, groups_of
+from storaged.draw.lookup import Adjacencies, Located, adjacencies, adjacency, checked_edge_types, located
 from storaged.draw.probability import Drawn, Source, place_probabilities
 from storaged.draw.version import Version, checked_length, checked_outputs
-from storaged.kernel import different, distinct
+from storaged.kernel import distinct
 from storaged.kernel import neighbors as kernel
-from storaged.kernel.rows import measure_rows, position_keys
-from storaged.store import image
+from storaged.kernel import union as union_kernel
+from storaged.kernel.rows import measure, measure_rows, position_keys
+from storaged.store.image import EMPTY_F32, EMPTY_F64, Adjacency, PartImage
 
 NEIGHBORS = 3
 """Beside the elements 1 and 2 under rng.RACE."""
-_F32, _F64 = settled(image.EMPTY_F32), settled(image.EMPTY_F64)
-_U32, _U64 = settled(image.EMPTY_U32), settled(image.EMPTY_U64)
+_F32, _F64 = settled(EMPTY_F32), settled(EMPTY_F64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,9 +58,9 @@ class _Law:
     different: bool
     """Without replacement of neighbors, not of edges."""
 
-    def race_keys(self, positions: NDArray[np.int64], edge_type: int) -> NDArray[np.uint64]:
-        """The keys of positions for races among edges of a type, read-only."""
-        return _keys(rng.key_of(self.seed, rng.RACE, NEIGHBORS, self.direction, self.hop, edge_type), positions)
+    def race_key(self, edge_type: int) -> np.uint64:
+        """Of races among edges of a type."""
+        return rng.key_of(self.seed, rng.RACE, NEIGHBORS, self.direction, self.hop, edge_type)
 
 
 def _keys(key: np.uint64, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -148,10 +147,10 @@ def neighbors(
         eids=np.full(size, -1, np.int64) if want_edge_ids else None,
         probabilities=np.zeros(size, np.float64) if want_probabilities else None,
     )
-    for group in groups_of(version, node_type, ids, types) if count else ():
-        union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == group.type_id]
+    for nodes in located(version, node_type, ids, types) if count else ():
+        union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == nodes.type_id]
         if union:
-            _draw_group(group, union, positions[group.at], law, answer)
+            _draw(version, nodes, union, settled(positions[nodes.at] if nodes.at.size else positions), law, answer)
     shape = (ids.size, count)
     return NeighborDraws(
         ids=answer.ids.reshape(shape),
@@ -178,118 +177,160 @@ class _Answer:
         return self.types is None and self.weights is None and self.eids is None and self.probabilities is None
 
 
-def _draw_group(group: Group, union: list[int], positions: NDArray[np.int64], law: _Law, answer: _Answer) -> None:
-    """Draw for the nodes of one (type, part), and put their neighbors in place."""
-    positions = settled(positions)
-    adjacencies = [adjacency(group.image, edge_type, law.direction) for edge_type in union]
-    which = np.empty(group.rows.size * law.count if len(union) > 1 else 0, np.int32)
+def _draw(version: Version, nodes: Located, union: list[int], positions: NDArray[np.int64], law: _Law, answer: _Answer) -> None:
+    """Draw for the nodes of one type, and put their neighbors in place."""
+    sides = [adjacencies(version, edge_type, law.direction, uniform=law.uniform) for edge_type in union]
+    which = np.empty(nodes.rows.size * law.count if len(union) > 1 else 0, np.int32)
     if law.replace:
-        slots = _draw_with_replacement(group, adjacencies, positions, law, which, answer)
+        slots = _draw_with_replacement(nodes, sides, positions, law, which, answer)
+    elif len(union) == 1:
+        slots = _draw_distinct(nodes, union[0], sides[0], positions, law, answer)
     else:
-        slots = np.empty(group.rows.size * law.count, np.int64)
-        if len(union) == 1:
-            _draw_distinct(group, union[0], adjacencies[0], positions, law, slots)
-        else:
-            _race(group, union, adjacencies, positions, law, which, slots)
+        slots = np.full(nodes.rows.size * law.count, -1, np.int64)
+        which.fill(-1)
+        for image, mine in nodes.of_parts(version):
+            _race(image, mine, nodes.rows[mine], union, positions[mine], law, which, slots)
+    if answer.only_ids and slots.size == 0:
+        return
     which, slots = settled(which), settled(slots)
-    _gather(group, union, adjacencies, law, which, slots, answer)
+    _gather(version, nodes, union, law, which, slots, answer)
     if answer.probabilities is not None:
-        drawn = Drawn(
-            count=law.count,
-            rows=group.rows,
-            at=group.at,
-            sources=[Source(indptr=near.indptr, weights=_F32 if law.uniform else near.weights) for near in adjacencies],
-            totals=settled(_measures(group, adjacencies, law.uniform).sum(axis=0)),
-            degrees=settled(_measures(group, adjacencies, uniform=True).sum(axis=0)),
-            which=which,
-            slots=slots,
-        )
-        place_probabilities(drawn, replace=law.replace, out=answer.probabilities)
+        for image, mine in nodes.of_parts(version):
+            _place_probabilities(image, nodes, mine, union, law, which, slots, answer.probabilities)
 
 
 def _draw_with_replacement(
-    group: Group,
-    adjacencies: list[image.Adjacency],
-    positions: NDArray[np.int64],
-    law: _Law,
-    which: NDArray[np.int32],
-    answer: _Answer,
+    nodes: Located, sides: list[Adjacencies], positions: NDArray[np.int64], law: _Law, which: NDArray[np.int32], answer: _Answer
 ) -> NDArray[np.int64]:
     """Put drawn ids in place, and give the slots where something else of them is wanted."""
-    if len(adjacencies) > 1:
-        kernel.choose_types(_keys(law.type_key, positions), _measures(group, adjacencies, law.uniform), np.int64(law.count), which)
-    slots = np.full(0 if answer.only_ids else group.rows.size * law.count, -1, np.int64)
-    keys, which = _keys(law.slot_key, positions), settled(which)
-    for mine, near in enumerate(adjacencies):
-        hot, cold = (_U64, _U32) if law.uniform else (near.hot, near.cold)
-        kernel.draw_slots(keys, group.rows, group.at, np.int64(law.count), which, np.int32(mine), near.indptr, hot, cold, near.nbr, answer.ids, slots)
+    if len(sides) > 1:
+        kernel.choose_types(_keys(law.type_key, positions), _measures(nodes, sides), np.int64(law.count), which)
+    slots = np.full(0 if answer.only_ids else nodes.rows.size * law.count, -1, np.int64)
+    which = settled(which)
+    for mine, side in enumerate(sides):
+        kernel.draw_slots(
+            law.slot_key,
+            positions,
+            nodes.at,
+            nodes.parts,
+            nodes.rows,
+            np.int64(law.count),
+            which,
+            np.int32(mine),
+            side.indptr,
+            side.hot,
+            side.cold,
+            side.nbr,
+            answer.ids,
+            slots,
+        )
     return slots
 
 
-def _draw_distinct(group: Group, edge_type: int, near: image.Adjacency, positions: NDArray[np.int64], law: _Law, slots: NDArray[np.int64]) -> None:
-    """Draw without replacement from one edge type."""
-    sums, hot, cold = (_F64, _U64, _U32) if law.uniform else (near.sums, near.hot, near.cold)
-    weights = _F32 if law.uniform else near.weights
-    keys, race_keys = _keys(law.slot_key, positions), law.race_keys(positions, edge_type)
-    if law.different:
-        different.draw_different(keys, race_keys, group.rows, np.int64(law.count), near.indptr, near.nbr, weights, sums, hot, cold, slots)
-        return
-    distinct.draw_distinct(keys, race_keys, group.rows, np.int64(law.count), near.indptr, weights, sums, hot, cold, slots)
+def _draw_distinct(nodes: Located, edge_type: int, side: Adjacencies, positions: NDArray[np.int64], law: _Law, answer: _Answer) -> NDArray[np.int64]:
+    """The same without replacement, from one edge type."""
+    kept = 2 * distinct.TILE if answer.only_ids else nodes.rows.size
+    slots = np.empty(kept * law.count, np.int64)
+    distinct.draw_distinct(
+        law.slot_key,
+        law.race_key(edge_type),
+        positions,
+        nodes.at,
+        nodes.parts,
+        nodes.rows,
+        np.int64(law.count),
+        side.indptr,
+        side.weights,
+        side.sums,
+        side.hot,
+        side.cold,
+        side.nbr,
+        answer.ids,
+        slots,
+    )
+    return slots[:0] if answer.only_ids else slots
 
 
-def _measures(group: Group, adjacencies: list[image.Adjacency], uniform: bool) -> NDArray[np.float64]:
+def _measures(nodes: Located, sides: list[Adjacencies]) -> NDArray[np.float64]:
     """float64[types, m]: what each edge type weighs at each node, read-only."""
-    out = np.empty((len(adjacencies), group.rows.size), np.float64)
-    for t, near in enumerate(adjacencies):
-        measure_rows(group.rows, near.indptr, _F64 if uniform else near.sums, out[t])
+    out = np.empty((len(sides), nodes.rows.size), np.float64)
+    for t, side in enumerate(sides):
+        measure(nodes.parts, nodes.rows, side.indptr, side.sums, out[t])
     return settled(out)
 
 
 def _race(
-    group: Group,
+    image: PartImage,
+    nodes: NDArray[np.int64],
+    rows: NDArray[np.int64],
     union: list[int],
-    adjacencies: list[image.Adjacency],
     positions: NDArray[np.int64],
     law: _Law,
     which: NDArray[np.int32],
     slots: NDArray[np.int64],
 ) -> None:
-    """Draw without replacement from several edge types: one exponential race over all of their edges."""
-    degrees = settled(_measures(group, adjacencies, uniform=True).sum(axis=0))
-    sizes, keys = np.zeros(group.rows.size, np.int64), np.empty(slots.size, np.float64)
-    for mine, near in enumerate(adjacencies):
-        weights = _F32 if law.uniform else near.weights
-        race_keys = law.race_keys(positions, union[mine])
-        distinct.race_union(race_keys, group.rows, degrees, np.int64(law.count), np.int32(mine), near.indptr, weights, sizes, keys, which, slots)
-    distinct.finish_union(degrees, np.int64(law.count), sizes, keys, which, slots)
+    """Draw without replacement from several edge types: one exponential race over all of their edges, for the nodes of one part."""
+    count, rows = np.int64(law.count), settled(rows)
+    sides = [adjacency(image, edge_type, law.direction) for edge_type in union]
+    degrees = settled(_sums(rows, sides, uniform=True))
+    sizes, keys = np.zeros(rows.size, np.int64), np.empty(rows.size * law.count, np.float64)
+    own_which, own_slots = np.empty(keys.size, np.int32), np.empty(keys.size, np.int64)
+    for mine, side in enumerate(sides):
+        weights = _F32 if law.uniform else side.weights
+        race_keys = _keys(law.race_key(union[mine]), positions)
+        union_kernel.race_union(race_keys, rows, degrees, count, np.int32(mine), side.indptr, weights, sizes, keys, own_which, own_slots)
+    union_kernel.finish_union(degrees, count, sizes, keys, own_which, own_slots)
+    which.reshape(-1, law.count)[nodes] = own_which.reshape(-1, law.count)
+    slots.reshape(-1, law.count)[nodes] = own_slots.reshape(-1, law.count)
 
 
-def _gather(
-    group: Group,
+def _sums(rows: NDArray[np.int64], sides: list[Adjacency], *, uniform: bool) -> NDArray[np.float64]:
+    """float64[m]: what all edge types together weigh at each of one part's rows."""
+    out = np.empty((len(sides), rows.size), np.float64)
+    for t, side in enumerate(sides):
+        measure_rows(rows, side.indptr, _F64 if uniform else side.sums, out[t])
+    total: NDArray[np.float64] = out.sum(axis=0)
+    return total
+
+
+def _place_probabilities(
+    image: PartImage,
+    nodes: Located,
+    mine: NDArray[np.int64],
     union: list[int],
-    adjacencies: list[image.Adjacency],
     law: _Law,
     which: NDArray[np.int32],
     slots: NDArray[np.int64],
-    answer: _Answer,
+    out: NDArray[np.float64],
 ) -> None:
-    """Put what is wanted of the drawn slots in place."""
+    """Put the probabilities of one part's draws in place."""
+    sides = [adjacency(image, edge_type, law.direction) for edge_type in union]
+    rows = settled(nodes.rows[mine])
+    drawn = Drawn(
+        count=law.count,
+        rows=rows,
+        at=settled(nodes.at[mine] if nodes.at.size else mine),
+        sources=[Source(indptr=side.indptr, weights=_F32 if law.uniform else side.weights) for side in sides],
+        totals=settled(_sums(rows, sides, uniform=law.uniform)),
+        degrees=settled(_sums(rows, sides, uniform=True)),
+        which=settled(which.reshape(-1, law.count)[mine].reshape(-1)) if which.size else which,
+        slots=settled(slots.reshape(-1, law.count)[mine].reshape(-1)),
+    )
+    place_probabilities(drawn, replace=law.replace, out=out)
+
+
+def _gather(
+    version: Version, nodes: Located, union: list[int], law: _Law, which: NDArray[np.int32], slots: NDArray[np.int64], answer: _Answer
+) -> None:
+    """Put what is wanted of the drawn slots in place; ids are there unless they were drawn from a union without replacement."""
     count = np.int64(law.count)
-
-    def take(mine: int, values: NDArray[Any], out: NDArray[Any]) -> None:
-        kernel.gather(slots, group.at, count, which, np.int32(mine), values, out)
-
-    def place(values: NDArray[Any], out: NDArray[Any]) -> None:
-        kernel.place_by_type(slots, group.at, count, which, settled(values), out)
-
     if answer.types is not None:
-        place(np.array(union, np.int32), answer.types)
-    if answer.weights is not None and not all(near.weights.size for near in adjacencies):
-        place(np.ones(len(union), np.float32), answer.weights)  # those of weighted types are written over below
-    for mine, near in enumerate(adjacencies):
-        if not law.replace:
-            take(mine, near.nbr, answer.ids)
+        kernel.place_types(slots, nodes.at, count, which, settled(np.array(union, np.int32)), answer.types)
+    for mine, edge_type in enumerate(union):
+        side, of = adjacencies(version, edge_type, law.direction), np.int32(mine)
+        if not law.replace and len(union) > 1:
+            kernel.gather_ids(slots, nodes.at, nodes.parts, count, which, of, side.nbr, answer.ids)
         if answer.eids is not None:
-            take(mine, near.eid, answer.eids)
-        if answer.weights is not None and near.weights.size:
-            take(mine, near.weights, answer.weights)
+            kernel.gather_ids(slots, nodes.at, nodes.parts, count, which, of, side.eid, answer.eids)
+        if answer.weights is not None:
+            kernel.gather_weights(slots, nodes.at, nodes.parts, count, which, of, side.weights, answer.weights)

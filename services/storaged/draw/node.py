@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit import rng
-from graphkit.jit import settled
-from storaged.draw.entries import LocalDraws, draw_rows, local_draws, uniform_table
+from graphkit.jit import addresses_of, settled
+from storaged.draw.entries import Entries, draw_ids, draw_rows, entries_of, read_ids, shares_of
 from storaged.draw.race import Race
 from storaged.draw.version import NODE, Version
-from storaged.kernel import columns
 from storaged.kernel.probability import place_shares
 from storaged.store.image import EMPTY_F32, NodeImage
 
@@ -77,47 +76,25 @@ def nodes(
     InvalidRequest, NotFound, Unavailable
         Where a number is impossible, there is nothing to draw, or a part is not held here.
     """
-    chunks = local_draws(version, NODE, types=types, parts=parts, seed=seed, start=start, count=count, uniform=uniform)
-    key = rng.key_of(seed, rng.NODE_ROW)
-    ids, of_type, held = np.empty(count, np.int64), np.empty(count, np.int32), 0
-    probabilities = np.empty(count, np.float64) if want_probabilities else None
-    for chunk in chunks:
-        here = slice(held, held + chunk.draws.size)
-        of_type[here] = chunk.types
-        fill(version, chunk, key, ids[here], None if probabilities is None else probabilities[here], uniform=uniform)
-        held = here.stop
-    return NodeDraws(ids=ids[:held], types=of_type[:held], probabilities=None if probabilities is None else probabilities[:held])
+    entries = entries_of(version, NODE, types=types, parts=parts, uniform=uniform)
+    return drawn(entries, seed, start, count, uniform=uniform, want_probabilities=want_probabilities)
 
 
-def fill(
-    version: Version, chunk: LocalDraws, key: np.uint64, ids: NDArray[np.int64], probabilities: NDArray[np.float64] | None, *, uniform: bool
-) -> None:
-    """Put the nodes of a chunk's draws in their places, and their probabilities where these are wanted.
-
-    Parameters
-    ----------
-    version : Version
-    chunk : LocalDraws
-    key : uint64
-        ``key_of(seed, rng.NODE_ROW)``.
-    ids, probabilities : int64[m], float64[m], out
-    uniform : bool
-    """
-    for type_id, image, own in chunk.of_parts(version):
-        node = image.nodes[type_id]
-        table = uniform_table(node.count, node.live_rows) if uniform else node.table
-        if node.dense and probabilities is None:
-            draw_rows(key, chunk, own, table, ids, in_place=True, scale=image.parts, offset=image.part)
-            continue
-        rows, places = np.empty(own.stop - own.start, np.int64), chunk.places[own]
-        draw_rows(key, chunk, own, table, rows)
-        rows = settled(rows)
-        if node.dense:
-            ids[places] = rows * image.parts + image.part
-        else:
-            columns.place(rows, places, node.ids, ids)
-        if probabilities is not None:
-            place_shares(rows, places, _decisive(node, uniform), chunk.shares.total, probabilities)
+def drawn(
+    entries: Entries, seed: int, start: int, count: int, *, numbers: NDArray[np.int64] | None = None, uniform: bool, want_probabilities: bool
+) -> NodeDraws:
+    """The draws start .. start + count - 1, or those of ``numbers``, that fall on local entries, in order."""
+    part_key, row_key = rng.key_of(seed, rng.PART, NODE), rng.key_of(seed, rng.NODE_ROW)
+    if not want_probabilities:
+        ids, of_type = draw_ids(entries, part_key, row_key, start, count, numbers)
+        return NodeDraws(ids=ids, types=of_type, probabilities=None)
+    rows, of_entry = draw_rows(entries, part_key, row_key, start, count, numbers)
+    decisive = addresses_of(EMPTY_F32 if image is None else _decisive(image.nodes[type_id], uniform) for type_id, image in entries.images)
+    return NodeDraws(
+        ids=read_ids(entries, of_entry, rows),
+        types=entries.shares.types[of_entry],
+        probabilities=shares_of(decisive, of_entry, rows, entries.shares.total),
+    )
 
 
 def race_nodes(

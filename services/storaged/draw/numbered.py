@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest
 from graphkit import rng, split
-from graphkit.jit import settled
-from storaged.draw.entries import LocalDraws
-from storaged.draw.node import NodeDraws, fill
+from storaged.draw.entries import entries_of
+from storaged.draw.node import NodeDraws, drawn
 from storaged.draw.version import NODE, Version, checked_length, checked_outputs
 
 _NUMBERS = 1 << 32
@@ -48,7 +47,6 @@ def numbered_nodes(
         raise InvalidRequest(f"numbers: found {int(numbers.min())} to {int(numbers.max())}; expected 0 to {_NUMBERS - 1}")
     if kinds is not None:
         checked_length("kinds", kinds, numbers.size)
-    part_key, row_key = rng.key_of(seed, rng.PART, NODE), rng.key_of(seed, rng.NODE_ROW)
     ids, of_type = np.empty(numbers.size, np.int64), np.empty(numbers.size, np.int32)
     probabilities = np.empty(numbers.size, np.float64) if want_probabilities else None
     lots: list[tuple[Sequence[int], NDArray[np.int64]]] = [(types, np.arange(numbers.size))]
@@ -57,17 +55,12 @@ def numbered_nodes(
     for drawn_from, at in lots:
         if not at.size:
             continue
-        shares = version.shares(NODE, drawn_from, uniform)
-        entries = split.choose_at(part_key, numbers[at], shares)
-        order, offsets = split.group(entries, shares.types.size)
-        of_type[at] = shares.types[entries]
-        chunk = LocalDraws(
-            shares=shares,
-            start=0,
-            offsets=offsets,
-            draws=settled(numbers[at[order]].astype(np.uint32)),
-            places=settled(at[order].astype(np.uint32)),
-            types=of_type,
-        )
-        fill(version, chunk, row_key, ids, probabilities, uniform=uniform)
+        entries = entries_of(version, NODE, types=drawn_from, parts=list(version.parts), uniform=uniform)
+        found = drawn(entries, seed, 0, at.size, numbers=numbers[at], uniform=uniform, want_probabilities=want_probabilities)
+        if found.ids.size < at.size:
+            for entry in split.choose_at(rng.key_of(seed, rng.PART, NODE), numbers[at], entries.shares):
+                version.image(int(entries.shares.parts[entry]))
+        ids[at], of_type[at] = found.ids, found.types
+        if probabilities is not None and found.probabilities is not None:
+            probabilities[at] = found.probabilities
     return NodeDraws(ids=ids, types=of_type, probabilities=probabilities)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from asterism_proto.schema import Schema
 from graphkit import split
 from graphkit.jit import settled
 from storaged.store.image import PartImage, weighed
+
+T = TypeVar("T")
 
 NODE, EDGE = 1, 2
 """Elements, as in `asterism.v1.Element`."""
@@ -66,6 +68,7 @@ class Version:
     addresses: dict[tuple[int, int], NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
     """Of adjacencies, by edge type and direction, as `draw.expand` lays them out."""
     _shares: dict[tuple[int, tuple[int, ...], bool], split.Shares] = field(default_factory=dict, init=False, repr=False)
+    _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", {part: _settled(image) for part, image in self.parts.items()})
@@ -75,6 +78,13 @@ class Version:
         found = self.parts.get(part)
         if found is None:
             raise Unavailable(f"part {part} of space {self.space_id} is not held here; this host has parts {sorted(self.parts)}")
+        return found
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What ``make`` makes of this version, kept with it under ``key``: which says what it is and of what."""
+        found: T | None = self._made.get(key)
+        if found is None:
+            found = self._made[key] = make()
         return found
 
     def weighed(self, weights: str, element: int, types: Sequence[int]) -> Version:

@@ -1,224 +1,188 @@
-"""Global draws: which draws fall on an entry, the rows that a table gives them, and gathering what is asked of rows.
+"""Global draws: the rows that draws fall on, whatever entry of a `graphkit.split.Shares` they are of, and what is asked of them.
 
-A call's draws are grouped by entry of its `graphkit.split.Shares`; each entry is one kernel call over its own arrays.
 Loops hash and prefetch a block before they read it, so that the memory's latency is paid once a block.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import kernel, prefetch
+from graphkit.acceptance import accepted
+from graphkit.jit import f32_at, i64_at, kernel, prefetch_at, u32_at
 from graphkit.rng import below, word
 
 BLOCK = 64
 AHEAD = 24
-_S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
-
-
-@kernel
-def count_local(entries: NDArray[np.int32], local: NDArray[np.uint8], offsets: NDArray[np.int64]) -> int:
-    """Count the draws on each entry that is held here.
-
-    Parameters
-    ----------
-    entries : int32[n]
-        From `graphkit.split.choose`.
-    local : uint8[k]
-        1 for entries that this host answers for.
-    offsets : int64[k + 1], out
-        Where each local entry's draws begin, in an array of all local draws by entry.
-
-    Returns
-    -------
-    int
-        How many draws are local.
-    """
-    for e in range(offsets.shape[0]):
-        offsets[e] = 0
-    for i in range(entries.shape[0]):
-        offsets[entries[i] + 1] += 1
-    for e in range(local.shape[0]):
-        offsets[e + 1] = offsets[e] + (offsets[e + 1] if local[e] else 0)
-    return offsets[local.shape[0]]  # type: ignore[return-value]  # an int64 here and an int to the caller
-
-
-@kernel
-def scatter_local(
-    entries: NDArray[np.int32],
-    local: NDArray[np.uint8],
-    entry_types: NDArray[np.int32],
-    cursor: NDArray[np.int64],
-    draws: NDArray[np.uint32],
-    places: NDArray[np.uint32],
-    types: NDArray[np.int32],
-) -> None:
-    """List the local draws by entry, with the place of each in an answer in order of draws.
-
-    Parameters
-    ----------
-    entries, local : int32[n], uint8[k]
-        As in `count_local`.
-    entry_types : int32[k]
-        The type of each entry.
-    cursor : int64[k + 1], in and out
-        A copy of ``offsets``; used up.
-    draws : uint32[m], out
-        Number of each local draw, counted from the first of this call, by (entry, draw).
-    places : uint32[m], out
-        Its place among local draws.
-    types : int32[m], out
-        Types, by place.
-    """
-    place = np.uint32(0)
-    one = np.uint32(1)
-    for i in range(entries.shape[0]):
-        e = entries[i]
-        if local[e]:
-            at = cursor[e]
-            cursor[e] = at + 1
-            draws[at] = i
-            places[at] = place
-            types[place] = entry_types[e]
-            place += one
+_TWO_BLOCKS, _FOUR_BLOCKS = np.int64(2 * BLOCK - 1), np.int64(4 * BLOCK - 1)
+_EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
+"""Shifts that make addresses of indices."""
 
 
 @kernel
 def draw_rows(
-    key: np.uint64,
+    part_key: np.uint64,
+    row_key: np.uint64,
     start: np.uint64,
-    draws: NDArray[np.uint32],
-    size: np.uint64,
+    count: np.int64,
+    numbers: NDArray[np.int64],
     hot: NDArray[np.uint64],
     cold: NDArray[np.uint32],
-    row_of: NDArray[np.uint32],
-    places: NDArray[np.uint32],
-    scale: np.int64,
-    offset: np.int64,
+    local: NDArray[np.uint8],
+    tags: NDArray[np.int32],
+    sizes: NDArray[np.uint64],
+    hots: NDArray[np.uint64],
+    colds: NDArray[np.uint64],
+    rows_of: NDArray[np.uint64],
+    ids: NDArray[np.uint64],
+    scales: NDArray[np.int64],
+    offsets: NDArray[np.int64],
     out: NDArray[np.int64],
-) -> None:
-    """Draw a row for each of some draws from one alias table.
+    out_tags: NDArray[np.int32],
+) -> int:
+    """Draw an entry, and a row of its alias table, for each of some draws; keep those of local entries, in order.
 
     Parameters
     ----------
-    key : uint64
+    part_key : uint64
+        ``key_of(seed, rng.PART, element)``; draw i takes the word of its number, and so it does from the other key.
+    row_key : uint64
         ``key_of(seed, rng.NODE_ROW)`` or ``key_of(seed, rng.EDGE_ROW)``.
     start : uint64
-        Number of the call's first draw; draw ``start + draws[k]`` takes the word of that number.
-    draws : uint32[m]
-    size : uint64
-        Columns of the table, >= 1.
-    hot, cold : uint64[size], uint32[size]
-        The table; empty: every column is certain.
-    row_of : uint32[size]
-        Column -> row; empty: column i is row i.
-    places : uint32[m]
-        Where each draw's answer goes; empty: to ``out[k]``.
-    scale, offset : int64
-        A row is given as row * scale + offset: (parts, part) makes ids of a dense type, (1, 0) leaves rows.
-    out : int64[n], out
+        Number of the first draw.
+    count : int64
+    numbers : int64[count]
+        Of the draws; empty: they are start, start + 1 and so on.
+    hot, cold : uint64[k], uint32[k]
+        The table of the entries, of `graphkit.split.Shares`.
+    local : uint8[k]
+        1 for entries that this host answers for.
+    tags : int32[k]
+        What tells an entry in the answer.
+    sizes : uint64[k]
+        Columns of each entry's table, >= 1 where it is local and can be drawn.
+    hots, colds : uint64[k], uint64[k]
+        Addresses of its table, uint64[size] and uint32[size]; 0: every column is certain. Of an entry that is not local
+        any address that may be asked for.
+    rows_of : uint64[k]
+        Address of uint32[size], column -> row; 0: column i is row i.
+    ids : uint64[k]
+        Address of int64[rows], the answer for each row; 0: it is row * scale + offset.
+    scales, offsets : int64[k], int64[k]
+        (parts, part) makes ids of a dense type, (1, 0) leaves rows.
+    out, out_tags : int64[count], int32[count], out
+
+    Returns
+    -------
+    int
+        How many draws are local: what lies behind them in ``out`` means nothing.
 
     Notes
     -----
     The column is the high half of word * size (Lemire 2019, without its rejection: joint error 2^-64) and its coin the
-    low half. While one block is read, the next one is on its way from memory.
+    low half. While one block is hashed, what the blocks before it read is on its way from memory: a draw's column is
+    drawn in one turn, led to its alias in the next, and its row and its id are read in those after that.
     """
-    columns = np.empty((2, BLOCK), np.uint64)
-    coins = np.empty((2, BLOCK), np.uint64)
-    total = draws.shape[0]
-    tabled, mapped, placed = hot.shape[0] > 0, row_of.shape[0] > 0, places.shape[0] > 0
-    side = 0
-    for ahead in range(0, total + BLOCK, BLOCK):
-        # All in one loop body: a function of arrays, or a slice of one, would count references at the price of draws.
-        for k in range(min(BLOCK, total - ahead)):
-            w = word(key, start + np.uint64(draws[ahead + k]))
-            column = below(w, size)
-            columns[side, k] = column
-            coins[side, k] = w * size
-            if tabled:
-                prefetch(hot, column)
-            elif mapped:
-                prefetch(row_of, column)
-        side = 1 - side
-        first = ahead - BLOCK
-        if first < 0:
-            continue
-        count = min(BLOCK, total - first)
-        if tabled:
-            for k in range(count):
-                column, coin = columns[side, k], coins[side, k]
-                row = hot[column]
-                high, threshold = np.int64(coin >> _S32), np.int64(row >> _S32)
-                led = row & _LOW
-                # All ones where high < threshold: a branch would be mispredicted every other time.
-                kept = np.uint64((high - threshold) >> _SIGN)
-                taken = led ^ ((column ^ led) & kept)
-                if high == threshold and (coin & _LOW) < np.uint64(cold[column]):
-                    taken = column
-                columns[side, k] = taken
-                if mapped:
-                    prefetch(row_of, taken)
+    coins = np.empty(2 * BLOCK, np.uint64)
+    entries = np.empty(4 * BLOCK, np.int64)
+    k = np.uint64(hot.shape[0])
+    hot_at, cold_at = np.uint64(hot.ctypes.data), np.uint64(cold.ctypes.data)
+    mapped, named, scattered = False, False, numbers.shape[0] > 0
+    for e in range(hot.shape[0]):
+        mapped |= local[e] > 0 and rows_of[e] > 0
+        named |= local[e] > 0 and ids[e] > 0
+    i, made, taken, moved, told = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    while i < count or told < made:
+        to_take, to_move, to_tell = made, taken, moved if mapped else taken
+        end = min(count, i + BLOCK)
+        while i < end:
+            at = np.uint64(numbers[i]) if scattered else start + np.uint64(i)
+            w = word(part_key, at)
+            entry = np.int64(accepted(hot_at, cold_at, below(w, k), w * k))
+            w = word(row_key, at)
+            column = below(w, sizes[entry])
+            out[made] = np.int64(column)
+            coins[made & _TWO_BLOCKS] = w * sizes[entry]
+            entries[made & _FOUR_BLOCKS] = entry
+            if hots[entry] > 0:
+                prefetch_at(hots[entry] + (column << _EIGHTS))
+            made += np.int64(local[entry])
+            i += 1
+        for j in range(taken, to_take):
+            entry = entries[j & _FOUR_BLOCKS]
+            column = np.uint64(out[j])
+            if hots[entry] > 0:
+                column = accepted(hots[entry], colds[entry], column, coins[j & _TWO_BLOCKS])
+            out[j] = np.int64(column)
+            if mapped:
+                prefetch_at(rows_of[entry] + (column << _FOURS))
+            elif named:
+                prefetch_at(ids[entry] + (column << _EIGHTS))
+        taken = to_take
         if mapped:
-            for k in range(count):
-                columns[side, k] = np.uint64(row_of[columns[side, k]])
-        if placed:
-            for k in range(count):
-                out[places[first + k]] = np.int64(columns[side, k]) * scale + offset
-        else:
-            for k in range(count):
-                out[first + k] = np.int64(columns[side, k]) * scale + offset
+            for j in range(moved, to_move):
+                entry = entries[j & _FOUR_BLOCKS]
+                if rows_of[entry] > 0:
+                    out[j] = np.int64(u32_at(rows_of[entry], out[j]))
+                if named:
+                    prefetch_at(ids[entry] + (np.uint64(out[j]) << _EIGHTS))
+            moved = to_move
+        if not named:
+            to_tell = moved if mapped else taken
+        for j in range(told, to_tell):
+            entry = entries[j & _FOUR_BLOCKS]
+            row = out[j]
+            out[j] = i64_at(ids[entry], row) if ids[entry] > 0 else row * scales[entry] + offsets[entry]
+            out_tags[j] = tags[entry]
+        told = to_tell
+    return made  # type: ignore[return-value]  # an int64 here and an int to the caller
 
 
 @kernel
-def place(rows: NDArray[np.int64], places: NDArray[np.uint32], values: NDArray[Any], out: NDArray[Any]) -> None:
-    """Put the value of each row in its place: ``out[places[k]] = values[rows[k]]``.
-
-    Parameters
-    ----------
-    rows, places : int64[m], uint32[m]
-    values : int64[rows] or float32[rows]
-    out : the same dtype[n], out
-    """
-    n = rows.shape[0]
-    for k in range(n):
-        if k + AHEAD < n:
-            prefetch(values, rows[k + AHEAD])
-        out[places[k]] = values[rows[k]]
-
-
-@kernel
-def place_sources(
-    slots: NDArray[np.int64],
-    places: NDArray[np.uint32],
-    src_row: NDArray[np.uint32],
-    ids: NDArray[np.int64],
-    parts: np.int64,
-    part: np.int64,
+def read_ids(
+    entries: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    columns: NDArray[np.uint64],
+    scales: NDArray[np.int64],
+    offsets: NDArray[np.int64],
     out: NDArray[np.int64],
 ) -> None:
-    """Put the source's id of each edge in its place.
+    """Read a number of each row: ``out[i]`` of row ``rows[i]`` of entry ``entries[i]``.
 
     Parameters
     ----------
-    slots, places : int64[m], uint32[m]
-    src_row : uint32[slots]
-        The source's row.
-    ids : int64[rows]
-        Of a sparse node type; empty for a dense one: the id is then row * parts + part.
-    parts, part : int64
+    entries, rows : int32[n], int64[n]
+    columns : uint64[k]
+        Address of each entry's int64[rows]; 0: what is read is row * scale + offset.
+    scales, offsets : int64[k], int64[k]
     out : int64[n], out
-        ``out[places[k]]`` is the source of ``slots[k]``.
     """
-    n = slots.shape[0]
-    for k in range(n):
-        if k + 2 * AHEAD < n:
-            prefetch(src_row, slots[k + 2 * AHEAD])
-        if ids.shape[0] == 0:
-            out[places[k]] = np.int64(src_row[slots[k]]) * parts + part
+    n = rows.shape[0]
+    for i in range(n):
+        if i + AHEAD < n:
+            prefetch_at(columns[entries[i + AHEAD]] + (np.uint64(rows[i + AHEAD]) << _EIGHTS))
+        entry = entries[i]
+        if columns[entry] > 0:
+            out[i] = i64_at(columns[entry], rows[i])
         else:
-            if k + AHEAD < n:
-                prefetch(ids, src_row[slots[k + AHEAD]])
-            out[places[k]] = ids[src_row[slots[k]]]
+            out[i] = rows[i] * scales[entry] + offsets[entry]
+
+
+@kernel
+def read_sources(entries: NDArray[np.int32], slots: NDArray[np.int64], columns: NDArray[np.uint64], out: NDArray[np.int64]) -> None:
+    """Read the row of each edge's source; arrays as in `read_ids`, ``columns`` are of uint32[slots]."""
+    n = slots.shape[0]
+    for i in range(n):
+        if i + AHEAD < n:
+            prefetch_at(columns[entries[i + AHEAD]] + (np.uint64(slots[i + AHEAD]) << _FOURS))
+        out[i] = np.int64(u32_at(columns[entries[i]], slots[i]))
+
+
+@kernel
+def read_weights(entries: NDArray[np.int32], rows: NDArray[np.int64], columns: NDArray[np.uint64], out: NDArray[np.float32]) -> None:
+    """Read the weight of each row; arrays as in `read_ids`, ``columns`` are of float32[rows], and 1 is read where one is 0."""
+    n = rows.shape[0]
+    for i in range(n):
+        if i + AHEAD < n:
+            prefetch_at(columns[entries[i + AHEAD]] + (np.uint64(rows[i + AHEAD]) << _FOURS))
+        out[i] = f32_at(columns[entries[i]], rows[i]) if columns[entries[i]] > 0 else np.float32(1.0)

@@ -1,18 +1,25 @@
-"""Neighbors without replacement: sparse Fisher-Yates, rejection with an exact finish, and the race over a union."""
+"""Neighbors without replacement: sparse Fisher-Yates, and rejection with an exact finish."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import Whole, inlined, kernel, prefetch
-from graphkit.rng import GOLDEN, below, word
+from graphkit.acceptance import accepted
+from graphkit.jit import Whole, f32_at, f64_at, i64_at, inlined, kernel, prefetch_at
+from graphkit.rng import GOLDEN, below, derive, word
 from storaged.kernel.race import arrival, finish, offer
 
 REJECTIONS = 16
 """Rejections in a row after which a node's draws go on as a race. Part of the law: it never depends on the count."""
-NODES_AHEAD, NODES_NEAR, DRAWS_NEAR = 16, 4, 16
-_S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
+TILE = 16
+"""Nodes that are worked on at a time: what they read is asked for together."""
+NODES_AHEAD = 48
+DRAWS_AHEAD = 24
+"""Draws of each node that are hashed before any of them is looked at."""
+DIRECT = 1 << 12
+"""Up to this degree what was drawn is noted under its place in the row; in a hash table beyond."""
+_EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
 
 
 @inlined
@@ -30,26 +37,43 @@ def _shuffle(
     key: np.uint64,
     start: Whole,
     degree: Whole,
+    count: Whole,
+    base: Whole,
+    shift: np.uint64,
+    row_nbr: np.uint64,
+    touched: NDArray[np.int64],
     marks: NDArray[np.int64],
     values: NDArray[np.int64],
     used: NDArray[np.int64],
-    shift: np.uint64,
     slots: NDArray[np.int64],
 ) -> None:
-    """The first len(slots) of a Fisher-Yates shuffle of a row, whose array is kept only where it was touched."""
-    count = slots.shape[0]
+    """The first ``count`` of a Fisher-Yates shuffle of a row, whose array is kept only where it was touched."""
+    direct = degree <= DIRECT
     for k in range(count):
         chosen = k + np.int64(below(word(key, np.uint64(k)), np.uint64(degree - k)))
-        there = spot(marks, chosen, shift)
-        slots[k] = start + (values[there] if marks[there] >= 0 else chosen)
-        here = spot(marks, k, shift)
-        moved = values[here] if marks[here] >= 0 else np.int64(k)
+        there, here = np.int64(chosen), np.int64(k)
+        if direct:
+            stood, moved = touched[there], touched[here]
+        else:
+            there, here = np.int64(spot(marks, chosen, shift)), np.int64(spot(marks, k, shift))
+            stood = values[there] if marks[there] >= 0 else np.int64(-1)
+            moved = values[here] if marks[here] >= 0 else np.int64(-1)
+        drawn = stood if stood >= 0 else np.int64(chosen)
         # Position k is never looked at again: what stood there goes to where the chosen one was.
-        marks[there] = chosen
-        values[there] = moved
+        moved = moved if moved >= 0 else np.int64(k)
+        if direct:
+            touched[there] = moved
+        else:
+            marks[there] = chosen
+            values[there] = moved
         used[k] = there
+        slots[base + k] = start + drawn
+        prefetch_at(row_nbr + (np.uint64(drawn) << _EIGHTS))
     for k in range(count):
-        marks[used[k]] = -1
+        if direct:
+            touched[used[k]] = -1
+        else:
+            marks[used[k]] = -1
 
 
 @inlined
@@ -57,41 +81,74 @@ def _reject(
     key: np.uint64,
     start: Whole,
     degree: Whole,
-    hot: NDArray[np.uint64],
-    cold: NDArray[np.uint32],
+    count: Whole,
+    base: Whole,
+    shift: np.uint64,
+    row_nbr: np.uint64,
+    row_hot: np.uint64,
+    row_cold: np.uint64,
+    columns: NDArray[np.uint64],
+    coins: NDArray[np.uint64],
+    t: Whole,
+    touched: NDArray[np.int64],
     marks: NDArray[np.int64],
     used: NDArray[np.int64],
-    shift: np.uint64,
     slots: NDArray[np.int64],
 ) -> Whole:
-    """Successive draws from the row's table, repeats rejected; gives how many were found before too many in a row."""
-    count = slots.shape[0]
-    found = 0
-    refused = 0
-    attempt = np.uint64(0)
+    """Successive draws from a row's table, repeats rejected; gives how many were found before too many in a row."""
+    direct = degree <= DIRECT
+    begun = columns.shape[1]
+    found, refused, attempt = np.int64(0), 0, np.int64(0)
     n = np.uint64(degree)
     while found < count and refused < REJECTIONS:
-        w = word(key, attempt)
-        attempt += np.uint64(1)
-        column = below(w, n)
-        coin = w * n
-        entry = hot[start + np.int64(column)]
-        high, threshold = np.int64(coin >> _S32), np.int64(entry >> _S32)
-        led = entry & _LOW
-        kept = np.uint64((high - threshold) >> _SIGN)  # all ones where high < threshold
-        taken = led ^ ((column ^ led) & kept)
-        if high == threshold and (coin & _LOW) < np.uint64(cold[start + np.int64(column)]):
-            taken = column
-        at = spot(marks, np.int64(taken), shift)
-        if marks[at] >= 0:
+        if attempt < begun:
+            column, coin = columns[t, attempt], coins[t, attempt]
+        else:
+            w = word(key, np.uint64(attempt))
+            column, coin = below(w, n), w * n
+        attempt += 1
+        taken = np.int64(accepted(row_hot, row_cold, column, coin))
+        there = taken if direct else np.int64(spot(marks, taken, shift))
+        if (touched[there] if direct else marks[there]) >= 0:
             refused += 1
         else:
-            marks[at] = np.int64(taken)
-            used[found] = at
-            slots[found] = start + np.int64(taken)
+            if direct:
+                touched[there] = taken
+            else:
+                marks[there] = taken
+            used[found] = there
+            slots[base + found] = start + taken
+            prefetch_at(row_nbr + (np.uint64(taken) << _EIGHTS))
             found += 1
             refused = 0
     return found
+
+
+@inlined
+def _race_rest(
+    key: np.uint64,
+    start: Whole,
+    degree: Whole,
+    shift: np.uint64,
+    row_weights: np.uint64,
+    touched: NDArray[np.int64],
+    marks: NDArray[np.int64],
+    heap_keys: NDArray[np.float64],
+    heap_tags: NDArray[np.int32],
+    rest: NDArray[np.int64],
+) -> Whole:
+    """A race among the edges of a row that were not drawn yet; gives how many came in."""
+    direct = degree <= DIRECT
+    size = np.int64(0)
+    for j in range(degree):
+        weight = np.float64(f32_at(row_weights, j))
+        if weight > 0.0 and (touched[j] if direct else marks[spot(marks, np.int64(j), shift)]) < 0:
+            arrives = arrival(word(key, np.uint64(j)), weight)
+            if size == rest.shape[0] and arrives > heap_keys[0]:
+                continue
+            size = np.int64(offer(heap_keys, heap_tags, rest, rest, size, arrives, np.int32(0), start + j, start + j))
+    finish(heap_keys, heap_tags, rest, rest, size)
+    return size
 
 
 @inlined
@@ -101,217 +158,235 @@ def choose_distinct(
     start: Whole,
     degree: Whole,
     count: Whole,
-    weights: NDArray[np.float32],
-    hot: NDArray[np.uint64],
-    cold: NDArray[np.uint32],
+    base: Whole,
+    row_weights: np.uint64,
+    row_hot: np.uint64,
+    row_cold: np.uint64,
+    row_nbr: np.uint64,
+    columns: NDArray[np.uint64],
+    coins: NDArray[np.uint64],
+    t: Whole,
+    touched: NDArray[np.int64],
     marks: NDArray[np.int64],
     values: NDArray[np.int64],
     used: NDArray[np.int64],
     heap_keys: NDArray[np.float64],
     heap_tags: NDArray[np.int32],
-    mine: NDArray[np.int64],
+    slots: NDArray[np.int64],
 ) -> Whole:
     """Different neighbors of one row that weighs something, or of at most ``count`` edges; gives how many there are.
 
     Parameters
     ----------
-    key, race_key : uint64
+    key : uint64
         Of the node's position.
+    race_key : uint64
+        The same under the race's key.
     start, degree : int64
         The row.
-    count : int64
-    weights, hot, cold : float32[slots], uint64[slots], uint32[slots]
-        As of `draw_distinct`.
-    marks, values : int64[2^k]
-        Scratch, at least 4 * count and 16; ``marks`` is -1 everywhere, before and after.
+    count, base : int64
+        The slots are put into ``slots`` from ``base`` on.
+    row_weights, row_hot, row_cold, row_nbr : uint64
+        Addresses of the row's part of float32, uint64, uint32 and int64[slots]; weights of 0: draw uniformly; a table of 0: all
+        weights are equal and positive.
+    columns, coins : uint64[.., b], uint64[.., b]
+        In line ``t`` the first b draws from the table, which are known already; b may be 0.
+    touched, marks, values : int64[DIRECT], int64[2^k], int64[2^k]
+        Scratch, the latter at least 4 * count and 16; ``touched`` and ``marks`` are -1 everywhere, before and after.
     used, heap_keys, heap_tags : int64[count], float64[count], int32[count]
         Scratch; ``heap_tags`` is 0.
-    mine : int64[count], out
-        The slots.
+    slots : int64[..], out
     """
+    found = np.int64(0)
+    if degree <= count:
+        for j in range(degree):
+            if row_weights == 0 or f32_at(row_weights, j) > np.float32(0.0):
+                slots[base + found] = start + j
+                found += 1
+        return found
     shift = np.uint64(64)
     left = marks.shape[0]
     while left > 1:
         left //= 2
         shift -= np.uint64(1)
-    found = np.int64(0)
-    if degree <= count:
-        for j in range(degree):
-            if weights.shape[0] == 0 or weights[start + j] > np.float32(0.0):
-                mine[found] = start + j
-                found += 1
-        return found
-    if weights.shape[0] == 0 or hot.shape[0] == 0:
-        _shuffle(key, start, degree, marks, values, used, shift, mine)
+    if row_weights == 0 or row_hot == 0:
+        _shuffle(key, start, degree, count, base, shift, row_nbr, touched, marks, values, used, slots)
         return np.int64(count)
-    drawn = np.int64(_reject(key, start, degree, hot, cold, marks, used, shift, mine))
-    found = drawn
+    drawn = _reject(key, start, degree, count, base, shift, row_nbr, row_hot, row_cold, columns, coins, t, touched, marks, used, slots)
+    found = np.int64(drawn)
     if drawn < count:
-        rest = mine[drawn:]
-        rest_keys, rest_tags = heap_keys[: count - drawn], heap_tags[: count - drawn]
-        size = np.int64(0)
-        for j in range(degree):
-            weight = np.float64(weights[start + j])
-            if weight > 0.0 and marks[spot(marks, np.int64(j), shift)] < 0:
-                at = arrival(word(race_key, np.uint64(j)), weight)
-                if size == rest.shape[0] and at > rest_keys[0]:
-                    continue
-                size = np.int64(offer(rest_keys, rest_tags, rest, rest, size, at, np.int32(0), start + j, start + j))
-        finish(rest_keys, rest_tags, rest, rest, size)
-        found = drawn + size
+        rest, few = slots[base + drawn : base + count], count - drawn
+        found += _race_rest(race_key, start, degree, shift, row_weights, touched, marks, heap_keys[:few], heap_tags[:few], rest)
     for k in range(drawn):
-        marks[used[k]] = -1
+        if degree <= DIRECT:
+            touched[used[k]] = -1
+        else:
+            marks[used[k]] = -1
     return found
+
+
+@inlined
+def _begin(
+    key: np.uint64,
+    positions: NDArray[np.int64],
+    parts: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    count: Whole,
+    first: Whole,
+    indptr: NDArray[np.uint64],
+    weights: NDArray[np.uint64],
+    sums: NDArray[np.uint64],
+    hot: NDArray[np.uint64],
+    nbr: NDArray[np.uint64],
+    keys: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+    degrees: NDArray[np.int64],
+    columns: NDArray[np.uint64],
+    coins: NDArray[np.uint64],
+) -> None:
+    """Find the rows of a tile's nodes, hash their first draws, and ask for what these will read."""
+    m = rows.shape[0]
+    for t in range(min(np.int64(TILE), m - first)):
+        i = first + t
+        ahead = i + NODES_AHEAD
+        if ahead < m and rows[ahead] >= 0:
+            prefetch_at(indptr[parts[ahead]] + (np.uint64(rows[ahead]) << _EIGHTS))
+        starts[t], degrees[t] = 0, 0
+        if rows[i] < 0:
+            continue
+        part = parts[i]
+        start = i64_at(indptr[part], rows[i])
+        degree = i64_at(indptr[part], rows[i] + 1) - start
+        starts[t], degrees[t] = start, degree
+        if degree > count:
+            keys[t] = derive(key, np.uint64(positions[i]))
+            if hot[part] > 0:
+                row_hot = hot[part] + (np.uint64(start) << _EIGHTS)
+                for k in range(columns.shape[1]):
+                    w = word(keys[t], np.uint64(k))
+                    column = below(w, np.uint64(degree))
+                    columns[t, k], coins[t, k] = column, w * np.uint64(degree)
+                    prefetch_at(row_hot + (column << _EIGHTS))
+                prefetch_at(sums[part] + (np.uint64(rows[i]) << _EIGHTS))
+        else:
+            prefetch_at(nbr[part] + (np.uint64(start) << _EIGHTS))
+            if weights[part] > 0:
+                prefetch_at(weights[part] + (np.uint64(start) << _FOURS))
 
 
 @kernel
 def draw_distinct(
-    keys: NDArray[np.uint64],
-    race_keys: NDArray[np.uint64],
+    key: np.uint64,
+    race_key: np.uint64,
+    positions: NDArray[np.int64],
+    at: NDArray[np.int64],
+    parts: NDArray[np.int32],
     rows: NDArray[np.int64],
     count: np.int64,
-    indptr: NDArray[np.int64],
-    weights: NDArray[np.float32],
-    sums: NDArray[np.float64],
+    indptr: NDArray[np.uint64],
+    weights: NDArray[np.uint64],
+    sums: NDArray[np.uint64],
     hot: NDArray[np.uint64],
-    cold: NDArray[np.uint32],
+    cold: NDArray[np.uint64],
+    nbr: NDArray[np.uint64],
+    out: NDArray[np.int64],
     slots: NDArray[np.int64],
 ) -> None:
-    """Draw different neighbors of one edge type, in the order of successive draws.
+    """Draw different neighbors of one edge type, in the order of successive draws, and put their ids in place.
 
     Parameters
     ----------
-    keys : uint64[m]
-        Of the nodes' positions, under ``key_of(seed, rng.NEIGHBOR, direction, hop)``.
-    race_keys : uint64[m]
+    key : uint64
+        ``key_of(seed, rng.NEIGHBOR, direction, hop)``; draw k of a node takes word k of its position's key under it.
+    race_key : uint64
         The same under the race's key of this edge type; an edge's word is that of its place in the row.
-    rows : int64[m]
-        -1: no row.
+    positions : int64[m]
+    at : int64[m]
+        Row of each node in the answer; empty: node i has row i.
+    parts, rows : int32[m], int64[m]
+        As of `storaged.kernel.rows.locate`; a node of row -1 has no neighbors.
     count : int64
-    indptr : int64[rows + 1]
-    weights : float32[slots]
-        Draw by these; empty: uniformly.
-    sums : float64[rows]
-        Of the weights; read where there is a table.
-    hot, cold : uint64[slots], uint32[slots]
-        Per-row tables; empty: all weights are equal and positive.
-    slots : int64[m * count], out
+        At least 1.
+    indptr : uint64[P]
+        Addresses of each part's int64[rows + 1].
+    weights : uint64[P]
+        Addresses of float32[slots]: draw by these; 0: uniformly.
+    sums : uint64[P]
+        Addresses of float64[rows], of the weights; read where there is a table.
+    hot, cold : uint64[P], uint64[P]
+        Addresses of per-row tables, uint64[slots] and uint32[slots]; 0: all weights are equal and positive.
+    nbr : uint64[P]
+        Addresses of int64[slots].
+    out : int64[n * count], out
         Padded with -1. A row of at most ``count`` edges comes whole, in its own order (by weight: its positive ones).
+    slots : int64[m * count], out
+        The slots, likewise; where they are not wanted, scratch of any multiple of ``2 * TILE * count`` values.
 
     Notes
     -----
     By weight, repeats are rejected; after ``REJECTIONS`` in a row the rest is drawn by exponential keys among what was
-    not drawn yet. What came before is kept: beginning anew would favour sets that are reached quickly. So the first m
-    of n draws are the draws of m.
+    not drawn yet. What came before is kept: beginning anew would favour sets that are reached quickly. Uniformly it is a
+    Fisher-Yates shuffle of the row, whose array is kept only where it was touched. So the first m of n draws are the
+    draws of m.
     """
     m = rows.shape[0]
+    ring = slots.shape[0] // count
     bits = np.uint64(4)
     while np.int64(1) << np.int64(bits) < 4 * count:
         bits += np.uint64(1)
+    # What stands at a touched place of a row, or was drawn of it; -1 elsewhere, and everywhere between two nodes.
+    touched = np.full(DIRECT, np.int64(-1), np.int64)
     marks = np.full(np.int64(1) << np.int64(bits), np.int64(-1), np.int64)
     values = np.empty(marks.shape[0], np.int64)
     used = np.empty(count, np.int64)
-    heap_keys = np.empty(count, np.float64)
-    heap_tags = np.zeros(count, np.int32)
-    for i in range(m):
-        ahead = i + NODES_AHEAD
-        if ahead < m and rows[ahead] >= 0:
-            prefetch(indptr, rows[ahead])
-        near = i + NODES_NEAR
-        if near < m and rows[near] >= 0 and hot.shape[0] > 0:
-            near_start = indptr[rows[near]]
-            near_degree = indptr[rows[near] + 1] - near_start
-            if near_degree > count:
-                for k in range(min(int(count), DRAWS_NEAR)):
-                    prefetch(hot, near_start + np.int64(below(word(keys[near], np.uint64(k)), np.uint64(near_degree))))
-        mine = slots[i * count : (i + 1) * count]
-        start = np.int64(0)
-        degree = np.int64(0)
-        if rows[i] >= 0:
-            start = indptr[rows[i]]
-            degree = indptr[rows[i] + 1] - start
-        found = np.int64(0)
-        # Where weights are all alike and positive there is no table, and what a row weighs is not asked.
-        if degree <= count or weights.shape[0] == 0 or hot.shape[0] == 0 or sums[rows[i]] > 0.0:
-            found = np.int64(
-                choose_distinct(keys[i], race_keys[i], start, degree, count, weights, hot, cold, marks, values, used, heap_keys, heap_tags, mine)
-            )
-        for k in range(found, count):
-            mine[k] = -1
-
-
-@kernel
-def race_union(
-    race_keys: NDArray[np.uint64],
-    rows: NDArray[np.int64],
-    degrees: NDArray[np.float64],
-    count: np.int64,
-    mine: np.int32,
-    indptr: NDArray[np.int64],
-    weights: NDArray[np.float32],
-    sizes: NDArray[np.int64],
-    keys: NDArray[np.float64],
-    which: NDArray[np.int32],
-    slots: NDArray[np.int64],
-) -> None:
-    """Run one edge type's neighbors through the nodes' races over a union of edge types.
-
-    Parameters
-    ----------
-    race_keys : uint64[m]
-        Of the nodes' positions, under the race's key of this edge type.
-    rows : int64[m]
-        -1: no row.
-    degrees : float64[m]
-        Over all types of the union: nodes of at most ``count`` edges take them all, in order.
-    count : int64
-    mine : int32
-        Index of this edge type in the union.
-    indptr : int64[rows + 1]
-    weights : float32[slots]
-        Empty: all 1.
-    sizes : int64[m], in and out
-        Neighbors kept so far.
-    keys, which, slots : float64[m * count], int32[m * count], int64[m * count], in and out
-        A heap per node, its elements (key, type, slot).
-    """
-    for i in range(rows.shape[0]):
-        if rows[i] < 0:
-            continue
-        start = indptr[rows[i]]
-        own = slice(i * count, (i + 1) * count)
-        own_keys, own_which, own_slots = keys[own], which[own], slots[own]
-        size = sizes[i]
-        for slot in range(start, indptr[rows[i] + 1]):
-            weight = 1.0 if weights.shape[0] == 0 else np.float64(weights[slot])
-            if not weight > 0.0:
-                continue
-            if degrees[i] <= count:
-                own_which[size] = mine
-                own_slots[size] = slot
-                size += 1
-            else:
-                at = arrival(word(race_keys[i], np.uint64(slot - start)), weight)
-                if size == count and at > own_keys[0]:
-                    continue
-                size = np.int64(offer(own_keys, own_which, own_slots, own_slots, size, at, mine, slot, slot))
-        sizes[i] = size
-
-
-@kernel
-def finish_union(
-    degrees: NDArray[np.float64],
-    count: np.int64,
-    sizes: NDArray[np.int64],
-    keys: NDArray[np.float64],
-    which: NDArray[np.int32],
-    slots: NDArray[np.int64],
-) -> None:
-    """Order the nodes' races and pad them with -1; arrays as in `race_union`."""
-    for i in range(sizes.shape[0]):
-        own = slice(i * count, (i + 1) * count)
-        if degrees[i] > count:
-            finish(keys[own], which[own], slots[own], slots[own], sizes[i])
-        for k in range(sizes[i], count):
-            slots[i * count + k] = -1
-            which[i * count + k] = -1
+    heap_keys, heap_tags = np.empty(count, np.float64), np.zeros(count, np.int32)
+    begun = min(count, np.int64(DRAWS_AHEAD))
+    columns, coins = np.empty((TILE, begun), np.uint64), np.empty((TILE, begun), np.uint64)
+    keys = np.empty(TILE, np.uint64)
+    starts, degrees = np.empty(TILE, np.int64), np.empty(TILE, np.int64)
+    for first in range(0, m + TILE, TILE):
+        _begin(key, positions, parts, rows, count, first, indptr, weights, sums, hot, nbr, keys, starts, degrees, columns, coins)
+        for t in range(min(np.int64(TILE), m - first)):
+            i = first + t
+            part, start, degree = parts[i], starts[t], degrees[t]
+            base = (i % ring) * count
+            eights, fours = np.uint64(start) << _EIGHTS, np.uint64(start) << _FOURS
+            heavy = weights[part] + fours if weights[part] > 0 else np.uint64(0)
+            row_hot = hot[part] + eights if hot[part] > 0 else np.uint64(0)
+            found = np.int64(0)
+            # Where weights are all alike and positive there is no table, and what a row weighs is not asked.
+            if degree <= count or heavy == 0 or row_hot == 0 or f64_at(sums[part], rows[i]) > 0.0:
+                own = derive(race_key, np.uint64(positions[i]))
+                found = np.int64(
+                    choose_distinct(
+                        keys[t],
+                        own,
+                        start,
+                        degree,
+                        count,
+                        base,
+                        heavy,
+                        row_hot,
+                        cold[part] + fours,
+                        nbr[part] + eights,
+                        columns,
+                        coins,
+                        t,
+                        touched,
+                        marks,
+                        values,
+                        used,
+                        heap_keys,
+                        heap_tags,
+                        slots,
+                    )
+                )
+            for k in range(found, count):
+                slots[base + k] = -1
+        # By now what the tile before this one asked for has come.
+        for i in range(max(first - TILE, 0), min(first, m)):
+            base = (i % ring) * count
+            to = (at[i] if at.shape[0] > 0 else i) * count
+            for k in range(count):
+                slot = slots[base + k]
+                out[to + k] = i64_at(nbr[parts[i]], slot) if slot >= 0 else np.int64(-1)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphkit.index import slot_of
 from graphkit.jit import Whole, inlined, kernel, prefetch, view_at
 from graphkit.rng import below, derive, mix64, word
-from storaged.kernel.distinct import choose_distinct
+from storaged.kernel.distinct import DIRECT, choose_distinct
 
 ROWS, LIVE, INDEX_IDS, INDEX_ROWS, INDEX_BITS, INDPTR, SLOTS, NBR, EID, WEIGHTS, SUMS, HOT, COLD = range(13)
 """Columns of a table, which has a line per part: counts, and addresses of arrays, 0 where there is none."""
@@ -27,6 +27,8 @@ _SHORT = 1024
 _S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
 _I64, _U64, _U32, _U8 = np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint32), np.zeros(0, np.uint8)
 _F32, _F64 = np.zeros(0, np.float32), np.zeros(0, np.float64)
+_KNOWN = np.zeros((1, 0), np.uint64)
+"""No draw is known before."""
 
 
 @inlined
@@ -83,6 +85,57 @@ def _draw_one(key: np.uint64, k: Whole, start: np.int64, degree: np.int64, hot: 
     if threshold == 0 and led == slot and cold[slot] == 0:
         return np.int64(-1)
     return taken
+
+
+@inlined
+def _distinct(
+    table: NDArray[np.int64],
+    part: Whole,
+    row: Whole,
+    key: np.uint64,
+    race_key: np.uint64,
+    start: np.int64,
+    degree: np.int64,
+    count: np.int64,
+    weighted: bool,
+    touched: NDArray[np.int64],
+    marks: NDArray[np.int64],
+    values: NDArray[np.int64],
+    used: NDArray[np.int64],
+    heap_keys: NDArray[np.float64],
+    heap_tags: NDArray[np.int32],
+    own: NDArray[np.int64],
+) -> Whole:
+    """Draw a row's neighbors without replacement; scratch as of `choose_distinct`."""
+    tabled = weighted and table[part, HOT] != 0
+    # Where weights are all alike and positive there is no table, and what a row weighs is not asked.
+    if degree > count and tabled and not view_at(table[part, SUMS], table[part, ROWS], _F64)[row] > 0.0:
+        return np.int64(0)
+    heavy = np.uint64(table[part, WEIGHTS] + 4 * start if weighted else 0)
+    row_hot, row_cold = np.uint64(table[part, HOT] + 8 * start if tabled else 0), np.uint64(table[part, COLD] + 4 * start)
+    row_nbr, first = np.uint64(table[part, NBR] + 8 * start), np.int64(0)
+    return choose_distinct(
+        key,
+        race_key,
+        start,
+        degree,
+        count,
+        first,
+        heavy,
+        row_hot,
+        row_cold,
+        row_nbr,
+        _KNOWN,
+        _KNOWN,
+        first,
+        touched,
+        marks,
+        values,
+        used,
+        heap_keys,
+        heap_tags,
+        own,
+    )
 
 
 @inlined
@@ -171,6 +224,7 @@ def draw_expansion(
         bits += np.int64(1)
     marks = np.full(np.int64(1) << bits, np.int64(-1), np.int64)
     values, used = np.empty(marks.shape[0], np.int64), np.empty(count, np.int64)
+    scratch = np.full(DIRECT, np.int64(-1), np.int64)
     heap_keys, heap_tags = np.empty(count, np.float64), np.zeros(count, np.int32)
     part_of, row_of = np.zeros(_RING, np.int64), np.zeros(_RING, np.int64)
     start_of, degree_of = np.zeros(_RING, np.int64), np.zeros(_RING, np.int64)
@@ -211,7 +265,7 @@ def draw_expansion(
             part, start, degree = part_of[at], start_of[at], degree_of[at]
             slots = table[part, SLOTS]
             own = drawn[i % lines]
-            found = np.int64(0)
+            found: Whole = np.int64(0)
             if degree > 0:
                 hot = view_at(table[part, HOT], np.int64(0) if uniform or table[part, HOT] == 0 else slots, _U64)
                 cold = view_at(table[part, COLD], np.int64(0) if uniform or table[part, HOT] == 0 else slots, _U32)
@@ -220,13 +274,12 @@ def draw_expansion(
                         own[k] = _draw_one(key_of[at], k, start, degree, hot, cold)
                     found = count if count > 0 and own[0] >= 0 else np.int64(0)
                 else:
-                    heavy = view_at(table[part, WEIGHTS], np.int64(0) if uniform or table[part, WEIGHTS] == 0 else slots, _F32)
-                    # Where weights are all alike and positive there is no table, and what a row weighs is not asked.
-                    if degree <= count or hot.shape[0] == 0 or view_at(table[part, SUMS], table[part, ROWS], _F64)[row_of[at]] > 0.0:
-                        race = derive(race_key, np.uint64(positions[i]))
-                        found = np.int64(
-                            choose_distinct(key_of[at], race, start, degree, count, heavy, hot, cold, marks, values, used, heap_keys, heap_tags, own)
-                        )
+                    race = derive(race_key, np.uint64(positions[i]))
+                    weighted = not uniform and table[part, WEIGHTS] != 0
+                    row = row_of[at]
+                    found = _distinct(
+                        table, part, row, key_of[at], race, start, degree, count, weighted, scratch, marks, values, used, heap_keys, heap_tags, own
+                    )
             sizes[i] = found
             _ask_for(table, part, own[:found], want_eids)
         late = step - _FAR - int(late_by)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import kernel, prefetch
-from graphkit.rng import derive
+from graphkit.index import FREE
+from graphkit.jit import f64_at, i64_at, kernel, prefetch, prefetch_at, u8_at, u32_at
+from graphkit.rng import derive, mix64
 
 AHEAD = 24
+_EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
 
 
 @kernel
@@ -37,6 +39,122 @@ def dense_rows(ids: NDArray[np.int64], parts: np.int64, rows: np.int64, live: ND
         if known and live.shape[0] > 0:
             known = live[row] != 0
         out[i] = row if known else np.int64(-1)
+
+
+@kernel
+def locate(
+    ids: NDArray[np.int64],
+    parts: np.int64,
+    mixed: bool,
+    rows: NDArray[np.int64],
+    dense: NDArray[np.uint8],
+    lives: NDArray[np.uint64],
+    index_ids: NDArray[np.uint64],
+    index_rows: NDArray[np.uint64],
+    shifts: NDArray[np.uint64],
+    out_parts: NDArray[np.int32],
+    out_rows: NDArray[np.int64],
+) -> int:
+    """The part and the row of each node of one type.
+
+    Parameters
+    ----------
+    ids : int64[n]
+        A negative one is no node: it gets row -1.
+    parts : int64
+        P.
+    mixed : bool
+        Placement mix64, instead of mod.
+    rows : int64[P]
+        How many each part has; -1: it is not held here.
+    dense : uint8[P]
+        1: row i has id i * P + part.
+    lives : uint64[P]
+        Of dense ones, address of uint8[rows], 0 for a hole; 0: there is none.
+    index_ids, index_rows : uint64[P], uint64[P]
+        Of others, addresses of an index as of `graphkit.index.build_index`; 0: it is empty.
+    shifts : uint64[P]
+        64 - k of an index of 2^k slots.
+    out_parts, out_rows : int32[n], int64[n], out
+        A row is -1 where there is no such node.
+
+    Returns
+    -------
+    int
+        A part that nodes live in and that is not held here; -1 where there is none.
+    """
+    n = ids.shape[0]
+    shift = np.int64(-1)
+    if parts & (parts - np.int64(1)) == 0:
+        shift = np.int64(0)
+        while np.int64(1) << shift < parts:
+            shift += np.int64(1)
+    missing, searched = np.int64(-1), False
+    for i in range(n):
+        part = ids[i] & (parts - np.int64(1))
+        if mixed:
+            part = np.int64(mix64(np.uint64(ids[i])) % np.uint64(parts))
+        elif shift < 0:
+            part = ids[i] % parts
+        out_parts[i] = part
+        row = np.int64(-1)
+        if ids[i] >= 0:
+            if rows[part] < 0:
+                missing = part
+            elif dense[part] > 0:
+                row = ids[i] >> shift if shift >= 0 else ids[i] // parts
+                if row >= rows[part] or (lives[part] > 0 and u8_at(lives[part], row) == 0):
+                    row = np.int64(-1)
+            elif index_ids[part] > 0:
+                row = np.int64(mix64(np.uint64(ids[i])) >> shifts[part])  # where its search begins, below
+                searched = True
+        out_rows[i] = row
+    if searched:
+        for i in range(n):
+            ahead = i + AHEAD
+            if ahead < n and out_rows[ahead] >= 0:
+                part = np.int64(out_parts[ahead])
+                prefetch_at(index_ids[part] + (np.uint64(out_rows[ahead]) << _EIGHTS))
+                prefetch_at(index_rows[part] + (np.uint64(out_rows[ahead]) << _FOURS))
+            part, slot = np.int64(out_parts[i]), out_rows[i]
+            if slot < 0 or dense[part] > 0:
+                continue
+            mask = (np.int64(1) << (np.int64(64) - np.int64(shifts[part]))) - np.int64(1)
+            found = i64_at(index_ids[part], slot)
+            while found != FREE and found != ids[i]:
+                slot = (slot + 1) & mask
+                found = i64_at(index_ids[part], slot)
+            out_rows[i] = np.int64(u32_at(index_rows[part], slot)) if found == ids[i] else np.int64(-1)
+    return missing  # type: ignore[return-value]  # an int64 here and an int to the caller
+
+
+@kernel
+def measure(
+    parts: NDArray[np.int32], rows: NDArray[np.int64], indptr: NDArray[np.uint64], sums: NDArray[np.uint64], out: NDArray[np.float64]
+) -> None:
+    """What each of some located nodes weighs in a union of edge types.
+
+    Parameters
+    ----------
+    parts, rows : int32[m], int64[m]
+        As of `locate`.
+    indptr, sums : uint64[P], uint64[P]
+        Addresses of each part's int64[rows + 1], and of float64[rows], weight sums; 0: the degree counts.
+    out : float64[m], out
+    """
+    n = rows.shape[0]
+    for i in range(n):
+        ahead = i + AHEAD
+        if ahead < n and rows[ahead] >= 0:
+            part = parts[ahead]
+            prefetch_at((sums[part] if sums[part] > 0 else indptr[part]) + (np.uint64(rows[ahead]) << _EIGHTS))
+        part, row = parts[i], rows[i]
+        if row < 0:
+            out[i] = 0.0
+        elif sums[part] > 0:
+            out[i] = f64_at(sums[part], row)
+        else:
+            out[i] = np.float64(i64_at(indptr[part], row + 1) - i64_at(indptr[part], row))
 
 
 @kernel

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.kit.reference import key_with_word
+from tests.kit.reference import key_above, key_with_word
 from tests.law.checks.basis import require
 
 from graphkit import alias
-from graphkit.jit import settled
+from graphkit.jit import addresses_of, settled
 from storaged.kernel import columns, neighbors
 
 WEIGHTS: Mapping[str, tuple[float, ...]] = {
@@ -52,24 +53,60 @@ def sums_are_compensated(scale: float) -> None:
             require(abs(total - exact) <= math.ulp(exact), f"sum of {weights.size} weights: {total!r} instead of {exact!r}")
 
 
+def _drawn_row(wanted: int, n: int, hot: NDArray[Any], cold: NDArray[Any]) -> int:
+    """The row that a word draws, from one table."""
+    out, tags, nothing = np.empty(1, np.int64), np.empty(1, np.int32), settled(np.zeros(1, np.uint64))
+    columns.draw_rows(
+        np.uint64(0),
+        np.uint64(key_with_word(wanted)),
+        np.uint64(0),
+        np.int64(1),
+        settled(np.zeros(0, np.int64)),
+        nothing,
+        settled(np.zeros(1, np.uint32)),
+        settled(np.ones(1, np.uint8)),
+        settled(np.zeros(1, np.int32)),
+        settled(np.array([n], np.uint64)),
+        addresses_of([hot]),
+        addresses_of([cold]),
+        nothing,
+        nothing,
+        settled(np.ones(1, np.int64)),
+        settled(np.zeros(1, np.int64)),
+        out,
+        tags,
+    )
+    return int(out[0])
+
+
 def rows_come_from_64_bits(scale: float) -> None:
     """Row r is drawn by the words from ceil(r * 2^64 / n) on: so every row by as many words as any other, give or take one."""
     del scale
-    empty64, empty32 = settled(np.zeros(0, np.uint64)), settled(np.zeros(0, np.uint32))
+    none = settled(np.zeros(0, np.uint64))
 
     def row_of(wanted: int, n: int) -> int:
-        out = np.empty(1, np.int64)
-        key = np.uint64(key_with_word(wanted))
-        columns.draw_rows(
-            key, np.uint64(0), settled(np.zeros(1, np.uint32)), np.uint64(n), empty64, empty32, empty32, empty32, np.int64(1), np.int64(0), out
-        )
-        return int(out[0])
+        return _drawn_row(wanted, n, none, none)
 
     def neighbor_of(wanted: int, n: int) -> int:
-        out, keys, one = np.empty(1, np.int64), settled(np.array([key_with_word(wanted)], np.uint64)), settled(np.zeros(1, np.int64))
-        indptr, which = settled(np.array([0, n], np.int64)), settled(np.zeros(0, np.int32))
-        nbr = settled(np.arange(n))
-        neighbors.draw_slots(keys, one, one, np.int64(1), which, np.int32(0), indptr, empty64, empty32, nbr, out, np.empty(0, np.int64))
+        out, zero, whole = np.empty(1, np.int64), settled(np.zeros(1, np.int64)), settled(np.zeros(0, np.int64))
+        key, which = np.uint64(key_above(key_with_word(wanted), 0)), settled(np.zeros(0, np.int32))
+        indptr, nbr = settled(np.array([0, n], np.int64)), settled(np.arange(n))
+        neighbors.draw_slots(
+            key,
+            zero,
+            whole,
+            settled(np.zeros(1, np.int32)),
+            zero,
+            np.int64(1),
+            which,
+            np.int32(0),
+            addresses_of([indptr]),
+            addresses_of([none]),
+            addresses_of([none]),
+            addresses_of([nbr]),
+            out,
+            np.empty(0, np.int64),
+        )
         return int(out[0])
 
     for n in (3, 10, 1_000_003, 200_000_033, 2**32 - 1):
@@ -85,18 +122,11 @@ def rows_come_from_64_bits(scale: float) -> None:
 def coins_have_64_bits(scale: float) -> None:
     """A column of threshold T is kept by coins below T and left by T itself, also where only the low half tells them apart."""
     del scale
-    empty32 = settled(np.zeros(0, np.uint32))
     for threshold in (1, 5, 2**31 + 7, 2**33 + 12345, 2**63 + 9, 2**64 - 2**20):
         hot = settled(np.array([threshold >> 32 << 32 | 1, 2**64 - 2**32 | 1], np.uint64))
         cold = settled(np.array([threshold & 0xFFFFFFFF, 0xFFFFFFFF], np.uint32))
-        found = []
-        for coin in (threshold - 2 + threshold % 2, threshold + threshold % 2):
-            out = np.empty(1, np.int64)
-            key = np.uint64(key_with_word(coin // 2))  # two columns: the word's product is twice the word
-            columns.draw_rows(
-                key, np.uint64(0), settled(np.zeros(1, np.uint32)), np.uint64(2), hot, cold, empty32, empty32, np.int64(1), np.int64(0), out
-            )
-            found.append(int(out[0]))
+        coins = (threshold - 2 + threshold % 2, threshold + threshold % 2)
+        found = [_drawn_row(coin // 2, 2, hot, cold) for coin in coins]  # two columns: the word's product is twice the word
         require(found == [0, 1], f"threshold {threshold}: coins below and at it draw {found} instead of [0, 1]")
 
 

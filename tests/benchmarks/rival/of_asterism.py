@@ -1,0 +1,78 @@
+"""Asterism embedded: the client's own calls on a service in the same process, in one thread."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from answering import Graph, answer, real
+
+import asterism
+
+CHUNK = 1 << 20
+SCHEMA = {"nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}, "parts": 8}
+
+
+def fill(graph: Graph, client: asterism.Client) -> None:
+    """Load the graph and build it."""
+    src, dst, weights, node_weights = (graph.column(name) for name in ("src", "dst", "weights", "node_weights"))
+    client.create_space("rivals", SCHEMA)
+    load = client.begin_load("rivals", source="generated")
+    index = 0
+    for start in range(0, graph.nodes, CHUNK):
+        ids = np.arange(start, min(start + CHUNK, graph.nodes))
+        load.write_nodes(index, "n", ids, weights=node_weights[ids])
+        index += 1
+    for start in range(0, src.size, CHUNK):
+        own = slice(start, start + CHUNK)
+        load.write_edges(index, "to", src[own], dst[own], weights=weights[own], ends_known=True)
+        index += 1
+    load.commit()
+    client.graph("rivals").build(timeout_s=3600)
+
+
+def main(folder: str, *more: str) -> None:
+    graph = Graph.at(folder)
+    starts, seeds = graph.column("starts"), graph.column("seeds")
+    home = Path(folder) / "asterism"
+    if "fill" in more:
+        with asterism.open(home) as client:
+            fill(graph, client)
+        return
+    if not home.exists():  # another process loads and builds: what that leaves in memory is not measured
+        subprocess.run([sys.executable, __file__, folder, "fill"], check=True, stdout=subprocess.DEVNULL)
+    with asterism.open(home, mode="r") as client:
+        held = client.graph("rivals")
+
+        def neighbors(seed: int, weighted: bool) -> Any:
+            return held.sample_neighbors(starts, "to", graph.width, weighted=weighted, weights=False, seed=seed).nodes
+
+        def walk(seed: int, **how: Any) -> Any:
+            return held.random_walk(starts, ["to"], graph.length, seed=seed, **how).nodes
+
+        def batch(seed: int, weighted: bool) -> Any:
+            return held.sample_subgraph(seeds[seed % len(seeds)], graph.fanouts, weighted=weighted, seed=seed)
+
+        def edges(found: Any) -> int:
+            return sum(sum(counts) for counts in found.num_sampled_edges.values())
+
+        answer(
+            "Asterism",
+            {
+                "nodes by weight": (lambda seed: held.sample_nodes(graph.draws, "n", seed=seed).nodes, len),
+                "neighbors by weight": (lambda seed: neighbors(seed, True), np.size),
+                "neighbors uniformly": (lambda seed: neighbors(seed, False), np.size),
+                "walks by weight": (lambda seed: walk(seed), real),
+                "walks uniformly": (lambda seed: walk(seed, weighted=False), real),
+                "node2vec by weight": (lambda seed: walk(seed, p=graph.p, q=graph.q), real),
+                "subgraph by weight": (lambda seed: batch(seed, True), edges),
+                "subgraph uniformly": (lambda seed: batch(seed, False), edges),
+            },
+        )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,64 @@
+"""DGL on the CPU, one thread. It samples the edges that lead to a node, so it is given the graph turned around."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from answering import Graph, answer, real
+
+sys.path.append(str(Path(__file__).parents[2] / "kit" / "dgl"))
+from dgl_shim import dgl
+
+
+def main(folder: str) -> None:
+    torch.set_num_threads(1)
+    graph = Graph.at(folder)
+    src, dst, weights, starts, seeds = (torch.from_numpy(graph.column(name)) for name in ("src", "dst", "weights", "starts", "seeds"))
+    node_weights = torch.from_numpy(graph.column("node_weights"))
+    into = dgl.graph((dst, src), num_nodes=graph.nodes)
+    into.edata["w"] = weights
+    into = into.formats(["csc"])
+    along = dgl.graph((src, dst), num_nodes=graph.nodes)
+    along.edata["w"] = weights
+    along = along.formats(["csr"])
+    into.create_formats_()
+    along.create_formats_()
+    del src, dst
+    uniform = dgl.dataloading.NeighborSampler(graph.fanouts[::-1], replace=False)
+    weighted = dgl.dataloading.NeighborSampler(graph.fanouts[::-1], replace=False, prob="w")
+
+    def batch(sampler: Any, seed: int) -> Any:
+        return sampler.sample_blocks(into, seeds[seed % len(seeds)])[2]
+
+    def edges(blocks: Any) -> int:
+        return sum(block.num_edges() for block in blocks)
+
+    def drawn(prob: str | None) -> Any:
+        return dgl.sampling.sample_neighbors(into, starts, graph.width, prob=prob, replace=True)
+
+    def steps(walks: Any) -> int:
+        return real((walks[0] if isinstance(walks, tuple) else walks).numpy())
+
+    answer(
+        f"DGL {dgl.__version__}",
+        {
+            "nodes by weight": (lambda _: torch.multinomial(node_weights, graph.draws, replacement=True), len),
+            "neighbors by weight": (lambda _: drawn("w"), lambda found: int(found.num_edges())),
+            "neighbors uniformly": (lambda _: drawn(None), lambda found: int(found.num_edges())),
+            "walks by weight": (lambda _: dgl.sampling.random_walk(along, starts, length=graph.length, prob="w"), steps),
+            "walks uniformly": (lambda _: dgl.sampling.random_walk(along, starts, length=graph.length), steps),
+            "node2vec by weight": (
+                lambda _: dgl.sampling.node2vec_random_walk(along, starts, graph.p, graph.q, walk_length=graph.length, prob="w"),
+                steps,
+            ),
+            "subgraph by weight": (lambda seed: batch(weighted, seed), edges),
+            "subgraph uniformly": (lambda seed: batch(uniform, seed), edges),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

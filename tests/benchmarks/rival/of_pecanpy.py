@@ -1,0 +1,40 @@
+"""PecanPy's node2vec (SparseOTF: its precomputed tables do not fit a graph of millions of edges), one thread."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+from typing import Any
+
+import numba
+import numpy as np
+from answering import Graph, answer, real
+from numpy.typing import NDArray
+from pecanpy import pecanpy
+
+
+def main(folder: str) -> None:
+    numba.set_num_threads(1)
+    graph = Graph.at(folder)
+    src, dst, weights, starts = (graph.column(name) for name in ("src", "dst", "weights", "starts"))
+    order = np.lexsort((dst, src))
+    walker = pecanpy.SparseOTF(p=graph.p, q=graph.q, workers=1, verbose=False)
+    walker.set_node_ids([str(node) for node in range(graph.nodes)])
+    walker.indptr = np.r_[0, np.cumsum(np.bincount(src, minlength=graph.nodes))].astype(np.uint32)
+    walker.indices, walker.data = dst[order].astype(np.uint32), weights[order]
+    del src, dst, weights, order
+    walker.preprocess_transition_probs()
+    chosen = starts[:: max(1, starts.size // 2000)].astype(np.uint32)  # a step takes long
+    move, neighbors = walker.get_move_forward(), walker.get_has_nbrs()
+
+    def walk(seed: int) -> NDArray[Any]:
+        found = walker._random_walks(chosen.size, graph.length, seed, chosen, neighbors, move, None)
+        walks = np.asarray(found)[:, : graph.length + 1].astype(np.int64)
+        behind = np.asarray(found)[:, -1:]  # the last column says how many nodes a walk has
+        return np.where(np.arange(walks.shape[1]) < behind, walks, -1)
+
+    answer(f"PecanPy {importlib.metadata.version('pecanpy')}", {"node2vec by weight": (walk, real)})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,154 @@
+"""Prints what a draw, a step and a batch take in Asterism and in its rivals, side by side, on one generated graph.
+
+    make rivals-env                      # the rivals, each in an environment of its own; what can not be had is left out
+    python -m tests.benchmarks.rivals    # R-MAT of 1M nodes and 16M edges, log-normal weights
+    python -m tests.benchmarks.rivals --nodes 8000000 --edges 128000000
+
+Every rival is a process of its own, pinned to one core and given one thread; all have the same graph. They take turns, a
+few calls each, so that what else the machine does meets all of them alike; a figure is the median over all calls. What
+a rival does is in `tests/benchmarks/rival`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from asterism.formats.rmat import rmat
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = Path(__file__).with_name("rival")
+PYTHONS = {
+    "asterism": Path(sys.executable),
+    "numpy": Path(sys.executable),
+    "dgl": ROOT / ".venv-dgl/bin/python",
+    "pyg": ROOT / ".venv-pyg/bin/python",
+    "pecanpy": ROOT / ".venv-pecanpy/bin/python",
+}
+ONE = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+BATCH = "subgraph"
+"""Tasks whose names begin so are told in milliseconds a batch, others in nanoseconds a draw or a step."""
+
+
+def write(folder: Path, args: argparse.Namespace) -> None:
+    """The graph's files, as `tests.benchmarks.rival.answering` reads them."""
+    src, dst = rmat(1, 0, 0, args.edges, sources=args.nodes, targets=args.nodes)
+    generator = np.random.default_rng(1)
+    near = np.unique(src)
+    columns = {
+        "src": src,
+        "dst": dst,
+        "weights": generator.lognormal(size=args.edges).astype(np.float32),
+        "node_weights": generator.lognormal(size=args.nodes).astype(np.float32),
+        "starts": generator.choice(near, args.starts),
+        "seeds": generator.choice(near, (64, args.batch)),
+    }
+    for name, column in columns.items():
+        np.save(folder / f"{name}.npy", column)
+    told = {"nodes": args.nodes, "draws": args.draws, "width": 10, "length": 20, "fanouts": args.fanouts, "p": 0.5, "q": 2.0}
+    (folder / "graph.json").write_text(json.dumps(told))
+
+
+class Rival:
+    """A program under way."""
+
+    def __init__(self, name: str, folder: Path, core: int) -> None:
+        settings = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"} if PYTHONS[name] == Path(sys.executable) else {}
+        settings |= {"DGLBACKEND": "pytorch", "HOME": str(folder)} | dict.fromkeys(ONE, "1")
+        command = ["env", *(f"{key}={value}" for key, value in settings.items()), "taskset", "-c", str(core)]
+        command += [str(PYTHONS[name]), str(PROGRAMS / f"of_{name}.py"), str(folder)]
+        self._log = (folder / f"{name}.log").open("w+")
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True)
+        word = self._read()
+        self.name: str = word["name"]
+        self.tasks: list[str] = word["tasks"]
+
+    def _read(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self._log.seek(0)
+            raise RuntimeError(f"{self._process.args!r} ended:\n{self._log.read()[-2000:]}")
+        return json.loads(line)
+
+    def time(self, task: str, first: int, calls: int) -> tuple[list[float], int]:
+        """Seconds of calls with these seeds, and what the last one gave."""
+        assert self._process.stdin is not None
+        print(first, calls, task, file=self._process.stdin, flush=True)
+        word = self._read()
+        return word["seconds"], word["size"]
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+        self._log.close()
+
+
+def compare(rivals: list[Rival], tasks: list[str], rounds: int, calls: int) -> None:
+    """Print a line per task and rival."""
+    print(f"{'task':<32}{'':<34}{'median':>12}{'fastest':>12}{'of Asterism':>13}{'gives':>12}")
+    for task in tasks:
+        able = [rival for rival in rivals if task in rival.tasks]
+        seconds: dict[str, list[float]] = {rival.name: [] for rival in able}
+        sizes = {rival.name: rival.time(task, 0, 1)[1] for rival in able}  # the first call compiles, or fills caches
+        for round_ in range(rounds):
+            for rival in able:
+                times, sizes[rival.name] = rival.time(task, 1 + round_ * calls, calls)
+                seconds[rival.name] += times
+        own = None
+        for name, times in seconds.items():
+            scale, unit = (1e3, "ms") if task.startswith(BATCH) else (1e9 / sizes[name], "ns")
+            median, fastest = float(np.median(times)) * scale, min(times) * scale
+            own = own or median
+            print(f"{task:<32}{name:<34}{median:>9.2f} {unit}{fastest:>9.2f} {unit}{median / own:>12.1f}x{sizes[name]:>12,}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--edges", type=int, default=16_000_000)
+    parser.add_argument("--draws", type=int, default=1_000_000, help="nodes in a call")
+    parser.add_argument("--starts", type=int, default=100_000, help="nodes whose neighbors are drawn, and that walks start from, in a call")
+    parser.add_argument("--batch", type=int, default=1024, help="seeds of a subgraph")
+    parser.add_argument("--fanouts", type=int, nargs="+", default=[15, 10])
+    parser.add_argument("--rounds", type=int, default=10, help="turns that each rival has at a task")
+    parser.add_argument("--calls", type=int, default=3, help="calls in a turn")
+    parser.add_argument("--only", nargs="*", default=list(PYTHONS), help="which rivals; the first one is what others are compared with")
+    parser.add_argument("--tasks", nargs="*", help="which tasks, by the beginning of their names")
+    parser.add_argument("--core", type=int, default=os.cpu_count() - 1 if os.cpu_count() else 0)
+    parser.add_argument("--folder", type=Path, help="keep the graph here, and take it from here where it is already")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / "graph.json").exists():
+            write(folder, args)
+        rivals: list[Rival] = []
+        for name in args.only:
+            if not PYTHONS[name].exists():
+                print(f"{name}: no environment; say `make rivals-env`")
+                continue
+            try:
+                rivals.append(Rival(name, folder, args.core))
+            except RuntimeError as error:
+                print(f"{name} is left out: {str(error).strip().splitlines()[-1]}")
+        print(f"{args.nodes:,} nodes, {args.edges:,} edges; one thread each, on core {args.core}; load {os.getloadavg()[0]:.1f}")
+        known = list(dict.fromkeys(task for rival in rivals for task in rival.tasks))
+        wanted = [task for task in known if not args.tasks or task.startswith(tuple(args.tasks))]
+        compare(rivals, wanted, args.rounds, args.calls)
+        for rival in rivals:
+            rival.close()
+
+
+if __name__ == "__main__":
+    main()
