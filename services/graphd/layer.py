@@ -17,6 +17,9 @@ from graphkit import layers, rng
 from graphkit.numbering import Numbering
 from graphkit.split import group
 
+_MOST_TREES = (1 << 31) - 1
+"""Layers times node types: what tells candidates of a layer and type apart is an int32."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layering:
@@ -42,19 +45,18 @@ def layer(sampling: Sampling, how: Layering, width: int, nodes: Ids, node_type: 
     layer, edge type as asked for, neighbor id, edge id). A node that is in a layer twice counts twice. All of their edges are read,
     so that what a candidate counts is summed in that order, whoever holds which.
     """
+    count, several = len(nodes) // width, len(sampling.space.schema.node_types)
+    if count * max(how.count * 20, 1) > REPLY_BYTES or count * several > _MOST_TREES:
+        raise InvalidRequest(f"{how.count} nodes for each of {count} layers do not fit into one reply; ask for fewer layers at a time")
     what = read.Adjacent(edge_types=how.edge_types, direction=how.direction, want_weights=True, want_edge_ids=how.want_edge_ids, sort="")
     found = read.neighbors(sampling, what, nodes, node_type, types)
     indptr, kinds = found["indptr"], _far(sampling, how)[found["types"]]
-    count = len(nodes) // width
     of_layer = np.repeat(np.arange(len(nodes), dtype=np.int64) // width, np.diff(indptr))
-    several = len(sampling.space.schema.node_types)
     numbering = Numbering()
     numbers = numbering.assign(found["ids"], (of_layer * several + kinds).astype(np.int32))
     # Edges come layer after layer, and so do their far ends.
     starts = np.searchsorted(numbering.trees // several, np.arange(count + 1)).astype(np.int64)
     measures = layers.pool(indptr, numbers, None if how.uniform else found["weights"], how.measure, len(numbering))
-    if count * how.count * 20 > REPLY_BYTES:
-        raise InvalidRequest(f"{how.count} nodes for each of {count} layers do not fit into one reply; ask for fewer layers at a time")
     chosen, probabilities = layers.draw(rng.key_of(how.seed, rng.LAYER, how.hop), starts, measures, how.count, replace=how.replace)
     there = chosen >= 0
     out: Sections = {

@@ -1,0 +1,78 @@
+"""Edges between lists of nodes, against what a loop over all edges finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.kit.images import Edges, Nodes, version_of
+
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.schema import EdgeType, NodeType, Schema
+from storaged import draw
+
+SIZE = 40
+GENERATOR = np.random.default_rng(6)
+ENDS = {
+    "a:x:a": (GENERATOR.integers(0, SIZE, 900), GENERATOR.integers(0, SIZE, 900)),
+    "a:y:b": (GENERATOR.integers(0, 5, 300), GENERATOR.integers(0, SIZE, 300)),
+}
+WEIGHTS = GENERATOR.random(900).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def version() -> draw.Version:
+    """Two edge types, one of them weighted, with many parallel edges."""
+    types = (EdgeType(src_type="a", relation="x", dst_type="a", weighted=True), EdgeType(src_type="a", relation="y", dst_type="b"))
+    schema = Schema(node_types=(NodeType(name="a"), NodeType(name="b")), edge_types=types, parts=1, direction="both")
+    edges = {"a:x:a": Edges(src=ENDS["a:x:a"][0], dst=ENDS["a:x:a"][1], weights=WEIGHTS), "a:y:b": Edges(src=ENDS["a:y:b"][0], dst=ENDS["a:y:b"][1])}
+    return version_of(schema, {"a": Nodes(ids=np.arange(SIZE)), "b": Nodes(ids=np.arange(SIZE))}, edges)
+
+
+def expected(ids: list[int], cols: list[int], kinds: list[int], direction: int) -> list[tuple[int, int, int, int, float]]:
+    """(row, edge type, edge id, col, weight), by (row, edge type as asked for, neighbor, edge id, col)."""
+    found = []
+    for row, node in enumerate(ids):
+        for order, name in ((0, "a:y:b"), (1, "a:x:a")):
+            src, dst = ENDS[name]
+            near, far = (src, dst) if direction == 1 else (dst, src)
+            kind = 1 if name == "a:y:b" and direction == 1 else 0
+            if direction == 2 and name == "a:y:b":
+                continue  # these end at nodes of the other type
+            for eid in np.flatnonzero(near == node).tolist():
+                for col, other in enumerate(cols):
+                    if other == far[eid] and kinds[col] == kind:
+                        weight = float(WEIGHTS[eid]) if name == "a:x:a" else 1.0
+                        found.append((row, order, int(far[eid]), eid, col, 1 - order, weight))
+    return [(row, etype, eid, col, weight) for row, _, _, eid, col, etype, weight in sorted(found)]
+
+
+@pytest.mark.parametrize("direction", [1, 2])
+@pytest.mark.parametrize("width", [0, 1, 3, 25, 400])
+def test_edges_are_those_of_a_loop_over_all_whichever_side_is_longer(version: draw.Version, width: int, direction: int) -> None:
+    ids = [3, 0, 39, 3, -1, 1000, *range(5, 12)]
+    generator = np.random.default_rng(width)
+    cols = np.concatenate([generator.integers(0, SIZE, width), [-1, 2000] * (width > 1)]).astype(np.int64)
+    kinds = generator.integers(0, 2, cols.size).astype(np.int32)
+    found = draw.edges_between(
+        version,
+        edge_types=[1, 0],
+        node_type=0,
+        ids=np.array(ids),
+        cols=cols,
+        col_types=kinds,
+        direction=direction,
+        want_weights=True,
+        want_edge_ids=True,
+    )
+    assert found.eids is not None
+    assert found.weights is not None
+    rows = np.repeat(np.arange(len(ids)), np.diff(found.indptr))
+    entries = zip(rows.tolist(), found.types.tolist(), found.eids.tolist(), found.cols.tolist(), found.weights.tolist(), strict=True)
+    assert list(entries) == expected(ids, cols.tolist(), kinds.tolist(), direction)
+
+
+def test_types_of_another_length_are_refused(version: draw.Version) -> None:
+    asked = {"edge_types": [0], "node_type": 0, "ids": np.arange(3), "direction": 1, "want_weights": False, "want_edge_ids": False}
+    with pytest.raises(InvalidRequest, match="col_types"):
+        draw.edges_between(version, cols=np.arange(3), col_types=np.zeros(2, np.int32), **asked)  # type: ignore[arg-type]
+    assert draw.edges_between(version, cols=np.arange(3), **asked).weights is None  # type: ignore[arg-type]
