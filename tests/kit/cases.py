@@ -23,7 +23,12 @@ def schema(placement: str = "mix64") -> dict[str, Any]:
         "placement": placement,
         "direction": "both",
         "nodes": {
-            "person": {"weighted": True, "features": {"age": "int16", "name": "bytes"}, "tables": {"aged": "log1p(age) * min(weight, 1)"}},
+            "person": {
+                "weighted": True,
+                "features": {"age": "int16", "name": "bytes"},
+                "graph_label": "name",
+                "tables": {"aged": "log1p(age) * min(weight, 1)"},
+            },
             "paper": {
                 "tables": {"aged": "2"},
                 "features": {"vec": {"dtype": "float32", "shape": [3]}, "words": {"kind": "ragged", "dtype": "int64"}},
@@ -127,6 +132,8 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "edges between lists": lambda: graph.adjacency(mixed, papers, ["cites", "writes"], row_type=types, edge_ids=True),
         "edges between lists, by name": lambda: graph.adjacency(papers, papers[::-1], "cites", weight="recent", direction="in"),
         "whole neighborhoods": lambda: graph.multi_hop_neighbors(papers[:6], [["cites", "by"], None], ntype="paper", edge_ids=True),
+        "labels of graphs": lambda: graph.sample_graph_labels(50, seed=SEED),
+        "nodes of graphs": lambda: graph.graph_nodes([f"person {i}" for i in range(0, PEOPLE + 20, 3)]),
         "types of nodes": lambda: graph.node_types(mixed, types),
         "walks": lambda: graph.random_walk(people, ["writes", "cites", "by"], 7, seed=SEED),
         "walks by any edge": lambda: graph.random_walk(mixed, length=6, ntype=types, edge_ids=True, seed=SEED),
