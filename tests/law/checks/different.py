@@ -76,7 +76,7 @@ def outcomes(near: Sequence[int], weights: Sequence[float], count: int) -> dict[
 
 def different_neighbors_are_successive_draws(scale: float) -> None:
     """Every ordered outcome has its probability, parallel edges, light rests and rows that run out included."""
-    n = int(max(1500, 30_000 * scale))
+    n = int(max(800, 12_000 * scale))
     for at, (near, weights, count) in enumerate(BUNCHES):
         for uniform in (False, True):
             eids = _drawn(near, weights, 41 + at, n, count, uniform)
@@ -93,7 +93,7 @@ def fewer_different_neighbors_are_the_first_of_more(scale: float) -> None:
     del scale
     for near, weights, _ in BUNCHES:
         for uniform in (False, True):
-            most = _drawn(near, weights, 51, 300, 6, uniform)
+            most = _drawn(near, weights, 51, 60, 6, uniform)
             for count in (1, 2, 4):
-                fewer = _drawn(near, weights, 51, 300, count, uniform)
+                fewer = _drawn(near, weights, 51, 60, count, uniform)
                 require(bool((fewer == most[:, :count]).all()), f"{count} different neighbors of {near} are not the first of 6")
