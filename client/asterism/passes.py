@@ -240,7 +240,7 @@ class Passes(Labelled):
         >>> for nodes in graph.node_batches("paper", 1024, seed=1):  # doctest: +SKIP
         ...     infer(graph.sample_subgraph(nodes, [15, 10], "cites"))
         """
-        return NodePasses(self, ntype, batch_size=batch_size, seed=arguments.seed(seed), rank=rank, world=world, version=version)
+        return NodePasses(self, ntype, batch_size=batch_size, seed=_seed(seed, world), rank=rank, world=world, version=version)
 
     def walk_pairs(
         self,
@@ -305,8 +305,15 @@ class Passes(Labelled):
             weight=weight,
             negatives=negatives,
             excluded=excluded,
-            seed=arguments.seed(seed),
+            seed=_seed(seed, world),
             rank=rank,
             world=world,
             version=version,
         )
+
+
+def _seed(seed: int | None, world: int) -> int:
+    """The seed of an order, which ranks must have in common."""
+    if seed is None and world > 1:
+        raise InvalidRequest(f"a share of {world} without a seed: each would visit nodes in an order of its own; give all ranks the same seed")
+    return arguments.seed(seed)

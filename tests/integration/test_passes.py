@@ -79,7 +79,7 @@ def test_passes_go_on_where_they_were_and_with_more_ranks(graph: Graph) -> None:
     first = [graph.node_batches("person", 25, seed=5, rank=rank, world=2) for rank in range(2)]
     seen = [*itertools.islice(first[0], 3), *itertools.islice(first[1], 5)]
     states = json.loads(json.dumps([share.state_dict() for share in first]))
-    more = [graph.node_batches("person", 40, rank=rank, world=3) for rank in range(3)]
+    more = [graph.node_batches("person", 40, seed=0, rank=rank, world=3) for rank in range(3)]
     for share in more:
         share.reshard(states)
     rest = [batch for share in more for batch in share]
@@ -205,7 +205,9 @@ def test_what_makes_no_sense_is_refused(graph: Graph) -> None:
         (lambda: graph.walk_pairs([], 3), "no metapath"),
         (lambda: graph.walk_pairs("paper2eats2paper", 3), "no such edge type"),
         (lambda: graph.node_batches("paper", 0), "batch_size 0"),
-        (lambda: graph.node_batches("paper", 1, rank=2, world=2), "rank 2 of 2"),
+        (lambda: graph.node_batches("paper", 1, seed=1, rank=2, world=2), "rank 2 of 2"),
+        (lambda: graph.node_batches("paper", 1, rank=1, world=2), "a share of 2 without a seed"),
+        (lambda: graph.walk_pairs("paper2cites2paper", 3, world=3), "a share of 3 without a seed"),
     ):
         with pytest.raises(asterism.InvalidRequest, match=said):
             call()
