@@ -135,12 +135,12 @@ def open(path: str | Path, *, space: str | None = None, mode: str = "w", timeout
     Parameters
     ----------
     path : str or Path
-        The folder; made where there is none.
+        The folder; in mode ``"w"`` made where there is none.
     space : str, optional
         Give this space's graph.
-    mode : {"w", "r"}
-        ``"w"``: the folder's one writer. ``"r"``: one of many readers of the versions published by now; it neither writes
-        nor builds.
+    mode : {"w", "r+", "r"}
+        ``"w"``: the folder's one writer. ``"r+"``: the same, of a folder that has graphs. ``"r"``: one of many readers of the
+        versions published by now; it neither writes nor builds.
     timeout_s : float
         Of every call, in seconds.
     **settings
@@ -150,6 +150,8 @@ def open(path: str | Path, *, space: str | None = None, mode: str = "w", timeout
     ------
     Conflict
         Where another process has the folder open for writing.
+    NotFound
+        In modes ``"r+"`` and ``"r"``, where there are no graphs in the folder.
 
     Examples
     --------

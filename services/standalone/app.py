@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from asterism_proto.errors import InvalidRequest, NotReady
+from asterism_proto.errors import InvalidRequest, NotFound, NotReady
 from asterism_proto.methods import CATALOG, GRAPH
 from daemonkit.calls import Handler, LocalTransport
 from daemonkit.http import HttpDoor
+from daemonkit.identity import NAME as IDENTITY
 from daemonkit.identity import open_folder
 from daemonkit.metrics import Metrics
 from daemonkit.server import GrpcServer
@@ -173,10 +174,12 @@ class Standalone:
 
 def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone | Reader:
     """A started service on ``folder``: what `asterism.open` stands on."""
-    if mode not in ("w", "r"):
-        raise InvalidRequest(f"mode {mode!r}: expected 'w' or 'r'")
+    if mode not in ("w", "r+", "r"):
+        raise InvalidRequest(f"mode {mode!r}: expected 'w', 'r+' or 'r'")
     told = StandaloneSettings.of(settings)
-    service = Standalone(folder, told) if mode == "w" else Reader(folder)
+    if mode == "r+" and not (folder / IDENTITY).exists():
+        raise NotFound(f"{folder}: {'there are no graphs in it' if folder.exists() else 'there is no such folder'}; make a space in it first")
+    service = Reader(folder) if mode == "r" else Standalone(folder, told)
     try:
         service.start()
     except BaseException:

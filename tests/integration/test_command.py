@@ -169,6 +169,22 @@ def test_what_is_not_there_or_not_right_has_its_exit_code(asterism: Command, tmp
     assert "metadata.json" in asterism("load", "shop", tmp_path / "empty", expect=ExitCode.USAGE)
 
 
+def test_a_folder_that_is_not_there_is_made_by_no_command_that_reads_or_needs_a_space(tmp_path: Path) -> None:
+    nowhere, empty = tmp_path / "nowhere", tmp_path / "empty"
+    empty.mkdir()
+    for folder, told, arguments in (
+        (nowhere, "there is no such folder", ("space", "describe", "shop")),
+        (nowhere, "there is no such folder", ("job", "submit", "shop")),
+        (empty, "there are no graphs in it", ("status",)),
+    ):
+        command = [sys.executable, "-m", "asterism.cli", *arguments, "--path", str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        assert (done.returncode, done.stdout) == (ExitCode.NOT_FOUND, "")
+        assert f"{folder}: {told}" in done.stderr
+    assert not nowhere.exists()
+    assert list(empty.iterdir()) == []
+
+
 def test_what_people_read_names_what_was_drawn(asterism: Command) -> None:
     command = [sys.executable, "-m", "asterism.cli", "sample", "edges", "shop", "-n", "3", "--type", "buys", "--address", asterism.address]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True)

@@ -53,6 +53,6 @@ def restore(
     Every file is held against its sha256. The same command goes on with a restore that was cut off.
     """
     session = session_of(context)
-    with session.client() as client, watching(session.output) as show:
+    with session.client(making=True) as client, watching(session.output) as show:
         info = client.restore(address, name, timeout_s=within, on_progress=show)
     session.output.result(info, lambda: f"space [bold]{info.name}[/bold] is back at version {info.version}, in {info.schema.parts} parts")

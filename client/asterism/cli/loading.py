@@ -77,7 +77,7 @@ def load(
     weights, renamed = _pairs("--weight", weight), _pairs("--rename", rename)
     from asterism import ingest
 
-    with session.client() as client:
+    with session.client(making=create) as client:
         if create:
             schema = ingest.schema_of(source, weights=weights, rename=renamed, root=root)
             schema = dataclasses.replace(schema, parts=parts or schema.parts, direction=direction.value if direction else schema.direction)

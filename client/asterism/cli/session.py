@@ -31,27 +31,28 @@ class Session:
     output: Output
 
     @contextmanager
-    def client(self, *, reading: bool = False) -> Iterator[Client]:
+    def client(self, *, reading: bool = False, making: bool = False) -> Iterator[Client]:
         """A client of the address, or of the embedded graph, for as long as the block runs.
 
-        A command that is only ``reading`` does with what is published where another process has the folder open.
+        A command that is only ``reading`` does with what is published where another process has the folder open. Only one
+        that is ``making`` a space makes the folder: of any other its name is a slip where it is not there.
         """
         import asterism
 
         if self.path is not None:
             if self.address is not None:
                 raise InvalidRequest(f"both --address {self.address} and --path {self.path}; say which of the two")
-            with self._opened(self.path, reading) as client:
+            with self._opened(self.path, reading=reading, making=making) as client:
                 yield client
         else:
             with asterism.connect(self.address or DEFAULT_ADDRESS, timeout_s=self.timeout_s) as client:
                 yield client
 
-    def _opened(self, path: Path, reading: bool) -> Client:
+    def _opened(self, path: Path, *, reading: bool, making: bool) -> Client:
         import asterism
 
         try:
-            return asterism.open(path)
+            return asterism.open(path, mode="w" if making else "r+")
         except Conflict as taken:
             if not reading:
                 raise

@@ -64,7 +64,7 @@ def create(
     """Make a space from a schema file."""
     session = session_of(context)
     wanted = read_schema(schema)
-    with session.client() as client:
+    with session.client(making=True) as client:
         info = client.create_space(space, wanted, if_not_exists=if_not_exists)
     session.output.result(info, lambda: f"space [bold]{info.name}[/bold] has {info.schema.parts} parts; `asterism load {info.name} SOURCE` fills it")
 
