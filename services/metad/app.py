@@ -40,7 +40,7 @@ class Metad:
             undo.callback(self._identity.release)
             self._store = RocksStore(settings.data / "catalog")
             undo.callback(self._store.close)
-            self.rooms = Rooms(settings, store=self._store, uuid=self._identity.uuid, incarnation=self._identity.incarnation, clock=steady())
+            self.rooms = Rooms(settings, store=self._store, uuid=self._identity.uuid, clock=steady())
             undo.pop_all()
         self.handlers: dict[str, Handler] = {**self.rooms.catalog_handlers, **self.rooms.beats_handlers}
         self.metrics = Metrics("metad")

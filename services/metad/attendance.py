@@ -36,10 +36,11 @@ class Attendance:
         """Take a daemon's word; the revision that it should know. Stale if the sender is fenced."""
         with self._board.lock:
             now_ms = self._clock()
-            known = self._cluster.get(word.uuid)
             self._become(self._cluster.after(word, now_ms), now_ms)
             if word.role is Role.STORAGED:
-                if known is None or not known.online or known.incarnation != word.incarnation:
+                # What the machine knows counts: where its own write failed, it is to hear of the host at the next beat.
+                fact = self._driver.state.hosts.get(word.uuid)
+                if fact is None or not fact.online or fact.incarnation != word.incarnation:
                     self._driver.feed(model.HostSeen(now_ms=now_ms, host=word.uuid, incarnation=word.incarnation))
                 self._driver.feed(model.Reported(now_ms=now_ms, host=word.uuid, incarnation=word.incarnation, reports=tuple(reports)))
                 self._settle(word)
@@ -62,8 +63,10 @@ class Attendance:
             now_ms = self._clock()
             for host in self._cluster.lapsed(now_ms):
                 self._become(host, now_ms)
-                if host.role is Role.STORAGED:
-                    self._driver.feed(model.HostLost(now_ms=now_ms, host=host.uuid))
+            for uuid, fact in list(self._driver.state.hosts.items()):
+                known = self._cluster.get(uuid)
+                if fact.online and known is not None and not known.online:
+                    self._driver.feed(model.HostLost(now_ms=now_ms, host=uuid))
 
     def forget(self, silent_ms: int) -> None:
         """Forget graphds that have been silent for so long: they hold nothing, and each start may be a new one."""

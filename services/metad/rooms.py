@@ -24,11 +24,11 @@ from metad.upkeep import Upkeep
 class Rooms:
     """Everything that a metad knows and does."""
 
-    def __init__(self, settings: MetadSettings, *, store: MetaStore, uuid: str, incarnation: int, clock: Clock) -> None:
+    def __init__(self, settings: MetadSettings, *, store: MetaStore, uuid: str, clock: Clock) -> None:
         self.store = store
-        # Above every revision of an earlier process on this store, so that a poll never waits for a past that was longer than ours.
-        self.board = Board(incarnation << 32)
         self.catalog = Catalog(store, folder_uuid=uuid, pin_rules=settings.pin_rules(), now_ms=clock())
+        # Above every revision of an earlier process on this store, so that a poll never waits for a past that was longer than ours.
+        self.board = Board(self.catalog.start << 32)
         hosts = [codec.host_from(value) for _, value in store.range(keys.HOSTS)]
         self.cluster = Cluster(hosts, lease_ms=int(settings.lease_s * 1000), patience_ms=int(settings.retire_after_s * 1000), now_ms=clock())
         self.driver = Driver(store=store, board=self.board, catalog=self.catalog, hosts=hosts, rules=settings.rules(), clock=clock)

@@ -138,7 +138,7 @@ class Upkeep:
         while not self._over.wait(self._tick_s):
             try:
                 self.tick()
-            except AsterismError as error:  # the store's word: it stays so until a restart, and readiness says so
+            except AsterismError as error:  # the store's word: readiness says so, and the next tick tries again
                 logger.error("upkeep_failed", extra={"cause": error.message})
             except Exception:  # one bad tick must not end all later ones
                 logger.exception("upkeep_failed")

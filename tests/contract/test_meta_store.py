@@ -150,3 +150,36 @@ def test_rocks_opens_with_a_torn_end_of_its_log(tmp_path: Path) -> None:
     again = RocksStore(tmp_path / "killed")
     assert [key for key, _ in again.range(b"key/")] == [b"key/%02d" % i for i in range(49)]
     again.close()
+
+
+def _torn(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _altered(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 4] ^= 0x40
+    path.write_bytes(bytes(content))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "damage"),
+    [
+        ("MANIFEST-*", _altered),
+        ("MANIFEST-*", Path.unlink),
+        ("CURRENT", _torn),
+        ("CURRENT", Path.unlink),
+        ("*.sst", _altered),
+        ("*.sst", _torn),
+        ("*.sst", Path.unlink),
+    ],
+)
+def test_rocks_refuses_damaged_and_missing_files_by_the_name_of_its_folder(tmp_path: Path, pattern: str, damage: Callable[[Path], None]) -> None:
+    """None passes for an older state, or for an empty one."""
+    folder = tmp_path / "killed"
+    _killed(_fifty(tmp_path / "s"), tmp_path / "s", folder)
+    if pattern == "*.sst":
+        RocksStore(folder).close()  # what was in the log is in files of its own now
+    damage(max(folder.glob(pattern), key=lambda path: path.stat().st_size))
+    with pytest.raises(Corrupt, match=str(folder)):
+        RocksStore(folder).range(b"")

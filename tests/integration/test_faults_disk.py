@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -153,6 +154,52 @@ def test_writes_to_a_full_disk_are_refused_and_what_was_acknowledged_before_and_
     assert refused == 2
     place.graph.build(timeout_s=WAIT_S)
     assert ends_of(place.graph) == sorted(before + kept)
+
+
+def begun_until_refused(client: Client) -> asterism.Unavailable:
+    """What metad says once it can not write any more: its log may have some room of its own."""
+    for _ in range(10_000):
+        try:
+            client.begin_load("g")
+        except asterism.Unavailable as error:
+            return error
+    pytest.fail("metad writes to a full disk")
+
+
+def test_a_metad_whose_disk_was_full_goes_on_with_room_and_what_it_refused_is_not_there(tmp_path: Path) -> None:
+    mount = tmp_path / "disk"
+    with small_disk(mount, 48) as disk, LocalCluster(storageds=1, data={"metad": mount / "data"}) as cluster, cluster.client(timeout_s=5.0) as client:
+        client.create_space("g", SCHEMA)
+        fill(client, 1)
+        graph = client.graph("g")
+        graph.build(timeout_s=WAIT_S)
+        pid = cluster["metad"].pid
+        for round_ in range(2):
+            name = f"kept{round_}"
+            load = client.begin_load("g")
+            disk.fill()
+            refused = begun_until_refused(client)
+            assert "make room on the disk" in refused.message
+            made = {space.name for space in client.spaces()}
+            with pytest.raises(asterism.Unavailable, match="make room on the disk"):
+                client.create_space(name, SCHEMA)
+            with pytest.raises(asterism.Unavailable, match="make room on the disk"):
+                load.commit()
+            assert "make room on the disk" in cluster.missing("metad")
+            assert len(graph.sample_nodes(100, "n")) == 100
+            disk.empty()
+            until(lambda: cluster.missing("metad") == "", "it does not go on")
+            assert {space.name for space in client.spaces()} == made
+            load.commit()
+            client.create_space(name, SCHEMA)
+            assert graph.build(timeout_s=WAIT_S).state == "FINISHED"
+        assert (cluster["metad"].pid, cluster["metad"].ended()) == (pid, None)
+        known = {space.name: space.space_id for space in client.spaces()}
+        jobs = [(job.job_id, job.state, job.version) for job in client.jobs()]
+        cluster.kill("metad")
+        cluster.restart("metad")
+        assert {space.name: space.space_id for space in client.spaces()} == known
+        assert [(job.job_id, job.state, job.version) for job in client.jobs()] == jobs
 
 
 def test_a_storaged_that_can_not_start_on_a_full_disk_says_so_and_starts_with_room(place: Place) -> None:

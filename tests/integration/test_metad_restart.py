@@ -32,7 +32,7 @@ class Lives:
     def begin(self) -> Desk:
         """Another life. The store was closed, but no room of the earlier life was told: all there is, is what was written."""
         self._number += 1
-        return Desk(RocksStore(self._folder / "catalog"), incarnation=self._number, now_ms=self._now_ms + self._number * 60_000)
+        return Desk(RocksStore(self._folder / "catalog"), now_ms=self._now_ms + self._number * 60_000)
 
 
 @pytest.fixture
@@ -92,6 +92,21 @@ def test_everything_that_was_acknowledged_is_there_after_a_kill_at_any_point(liv
     desk = killed()
     assert list(desk.ask("list_spaces", pb.Empty()).spaces) == []
     desk.store.close()
+
+
+def test_a_metad_that_lost_its_folders_identity_but_not_its_catalog_repeats_no_revision_and_is_the_same_cluster(tmp_path: Path) -> None:
+    now_ms, told = 1_700_000_000_000, []
+    for uuid in ("first", "another", "a third"):
+        desk = Desk(RocksStore(tmp_path / "catalog"), uuid=uuid, now_ms=now_ms)  # in the same second, and a clock that was set back
+        now_ms -= 3_600_000
+        told.append((desk.poll("s1").revision, desk.poll("s1").cluster))
+        desk.beat("s1")
+        desk.create(f"space{len(told)}")
+        told.append((desk.poll("s1").revision, desk.poll("s1").cluster))
+        desk.store.close()
+    revisions = [revision for revision, _ in told]
+    assert revisions == sorted(set(revisions))
+    assert len({cluster for _, cluster in told}) == 1
 
 
 def test_leases_get_a_full_term_after_a_restart(lives: Lives) -> None:

@@ -21,6 +21,7 @@ import asterism
 from tests.kit.compose import free_port
 from tests.kit.faults import Faults
 from tests.kit.proxy import Line
+from tests.kit.relay import Relay
 
 READY_S = 120.0
 STOP_S = 20.0
@@ -128,6 +129,8 @@ class LocalCluster:
         Of every process, beside this one's.
     lines : bool
         Let each storaged speak to metad over a line of its own that a test can cut: ``lines["storaged-0"]``.
+    relay : bool
+        Let storageds speak to metad over a network that a test can make wild: ``relay.wild``.
     faults : bool
         Let a test say what goes wrong inside a daemon: ``faults["storaged-0"].set(...)``.
     data : mapping
@@ -143,6 +146,7 @@ class LocalCluster:
         flags: Mapping[str, Sequence[str]] | None = None,
         environment: Mapping[str, str] | None = None,
         lines: bool = False,
+        relay: bool = False,
         faults: bool = False,
         data: Mapping[str, Path] | None = None,
     ) -> None:
@@ -153,12 +157,13 @@ class LocalCluster:
         self._clients: list[asterism.Client] = []
         self.daemons: dict[str, Daemon] = {}
         self._folders: dict[str, Path] = {}
-        metad = self._add("metad", "metad", self.folder / "metad")
+        metad = self._add("metad", "metad", (data or {}).get("metad", self.folder / "metad"))
         self.lines: dict[str, Line] = {}
+        self.relay = Relay(metad.address) if relay else None
         self.faults: dict[str, Faults] = {}
         for i in range(storageds):
             name = f"storaged-{i}"
-            address = metad.address
+            address = self.relay.address if self.relay is not None else metad.address
             if lines:
                 self.lines[name] = Line(metad.address)
                 address = self.lines[name].address
@@ -261,6 +266,8 @@ class LocalCluster:
             daemon.stop()
         for line in self.lines.values():
             line.close()
+        if self.relay is not None:
+            self.relay.close()
         if self._temporary is not None:
             self._temporary.cleanup()
 

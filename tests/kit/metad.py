@@ -1,4 +1,4 @@
-"""A metad without doors, over a store that a test can take away, and daemons that beat by hand."""
+"""Daemons that beat by hand, at a metad without doors over a store that a test can take away, or at a real one's doors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from asterism_proto.methods import BEATS, CATALOG
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from daemonkit.calls import LocalTransport
+from daemonkit.calls import LocalTransport, Transport
 from metad.rooms import Rooms
 from metad.settings import MetadSettings
 from metad.store.memory import MemoryStore
@@ -23,21 +23,11 @@ SCHEMA = Schema(
 )
 
 
-class Desk:
-    """A metad that is asked in process; its time is a number that the test moves."""
+class Counter:
+    """What clients and daemons ask of a metad."""
 
-    def __init__(
-        self, store: MetaStore | None = None, *, uuid: str = "m1", incarnation: int = 1, now_ms: int = 1_700_000_000_000, **settings: Any
-    ) -> None:
-        self.store = store or MemoryStore()
-        self.now_ms = now_ms
-        self.rooms = Rooms(MetadSettings(**settings), store=self.store, uuid=uuid, incarnation=incarnation, clock=lambda: self.now_ms)
-        self._transport = LocalTransport({**self.rooms.catalog_handlers, **self.rooms.beats_handlers})
-
-    def passes(self, seconds: float) -> None:
-        """Time goes by, and upkeep does what is due."""
-        self.now_ms += int(seconds * 1000)
-        self.rooms.upkeep.tick()
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
 
     def ask(self, name: str, request: Any) -> Any:
         """A call of the catalog."""
@@ -90,6 +80,21 @@ class Desk:
         """Let the storageds finish whatever they are ordered to build."""
         for uuid in uuids:
             self.beat(uuid, *(finished(order) for order in self.poll(uuid, incarnation=incarnation).orders), incarnation=incarnation)
+
+
+class Desk(Counter):
+    """A metad that is asked in process; its time is a number that the test moves."""
+
+    def __init__(self, store: MetaStore | None = None, *, uuid: str = "m1", now_ms: int = 1_700_000_000_000, **settings: Any) -> None:
+        self.store = store or MemoryStore()
+        self.now_ms = now_ms
+        self.rooms = Rooms(MetadSettings(**settings), store=self.store, uuid=uuid, clock=lambda: self.now_ms)
+        super().__init__(LocalTransport({**self.rooms.catalog_handlers, **self.rooms.beats_handlers}))
+
+    def passes(self, seconds: float) -> None:
+        """Time goes by, and upkeep does what is due."""
+        self.now_ms += int(seconds * 1000)
+        self.rooms.upkeep.tick()
 
 
 def edges(index: int, rows: int = 10, digest: str = "d", type_id: int = 0) -> mpb.Chunk:

@@ -199,7 +199,7 @@ def test_a_space_made_of_a_record_takes_nothing_but_its_restore_and_then_goes_on
     job = submit(desk)
     assert "hunter2" not in str(job)
     assert "hunter2" not in str(desk.ask("list_jobs", mpb.ListJobsRequest()))
-    desk = Desk(desk.store, uuid="m2", incarnation=2)  # killed: nothing is forgotten
+    desk = Desk(desk.store, uuid="m2")  # killed: nothing is forgotten
     desk.beat("t1", incarnation=2)
     (order,) = desk.poll("t1", incarnation=2).orders
     assert (order.options["from"], list(order.commits), order.manifest.digest) == ("s3://key:hunter2@bucket/x", [1], manifest.digest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.kit.metad import Desk, edges, nodes
 
-from asterism_proto.errors import NotFound
+from asterism_proto.errors import Conflict, NotFound
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad.store import keys
@@ -63,7 +63,7 @@ def test_a_lease_on_a_load_goes_on_over_a_restart(desk: Desk) -> None:
     load = desk.begin()
     desk.passes(WEEK_S / 2)
     desk.register(load, nodes(0))
-    after = Desk(desk.store, incarnation=2, now_ms=desk.now_ms + int(WEEK_S * 1000) - 1000)
+    after = Desk(desk.store, now_ms=desk.now_ms + int(WEEK_S * 1000) - 1000)
     after.passes(0)
     assert state(after, load) == mpb.OPEN
     after.passes(2)
@@ -75,14 +75,14 @@ def test_an_abandoned_load_is_told_until_every_storaged_of_its_space_holds_nothi
     desk.ask("abandon_load", mpb.LoadRequest(load_id=load.load_id))
     desk.beat("s1", dropped_loads=[load.load_id])
     assert abandoned(desk) == [load.load_id], "s2 has not said so yet"
-    after = Desk(desk.store, incarnation=2, now_ms=desk.now_ms)
+    after = Desk(desk.store, now_ms=desk.now_ms)
     assert abandoned(after) == [load.load_id]
     after.beat("s2", dropped_loads=[load.load_id, 77])
     assert abandoned(after) == [load.load_id], "what was said to an earlier metad is said again, at every beat"
     after.beat("s3", dropped_loads=[load.load_id])  # it holds no part
     after.beat("s1", dropped_loads=[load.load_id])
     assert abandoned(after) == []
-    last = Desk(after.store, incarnation=3, now_ms=after.now_ms)
+    last = Desk(after.store, now_ms=after.now_ms)
     assert abandoned(last) == []
     assert state(last, load) == mpb.ABANDONED, "its client may still ask"
 
@@ -131,12 +131,29 @@ def test_a_dropped_space_leaves_no_record_but_that_of_its_jobs(desk: Desk) -> No
     desk.load()
     job = desk.submit()
     desk.build("s1")  # one share is done, and its result written down
-    assert names(desk.store) == {"format", "cluster", "next", "host", "space", "commit", "base", "load", "chunk", "version", "job", "result", "pin"}
+    assert names(desk.store) == {
+        "format",
+        "cluster",
+        "start",
+        "next",
+        "host",
+        "space",
+        "commit",
+        "base",
+        "load",
+        "chunk",
+        "version",
+        "job",
+        "result",
+        "pin",
+    }
     desk.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
-    assert names(desk.store) == {"format", "cluster", "next", "host", "job"}
+    assert names(desk.store) == {"format", "cluster", "start", "next", "host", "job"}
     assert desk.job(job.job_id).state == pb.STOPPED
+    with pytest.raises(Conflict, match="was dropped"):
+        desk.ask("recover_job", mpb.JobRequest(job_id=job.job_id))
     desk.passes(WEEK_S + 1)
-    assert names(desk.store) == {"format", "cluster", "next", "host"}
+    assert names(desk.store) == {"format", "cluster", "start", "next", "host"}
 
 
 def test_a_dropped_space_holds_nobody_up(desk: Desk) -> None:

@@ -118,7 +118,7 @@ def test_only_hosts_with_a_share_of_a_job_are_told_of_it() -> None:
 def test_a_restart_of_metad_changes_nothing_about_what_is_kept() -> None:
     desk, job_id = begun()
     fail(desk)
-    after = Desk(desk.store, incarnation=2, now_ms=desk.now_ms + int((DAY_S - 10) * 1000), max_attempts=1)
+    after = Desk(desk.store, now_ms=desk.now_ms + int((DAY_S - 10) * 1000), max_attempts=1)
     after.beat("s1")
     assert kept(after) == [job_id]
     after.passes(10)

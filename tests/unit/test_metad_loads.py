@@ -95,7 +95,7 @@ def test_a_committed_load_is_found_again_by_its_key_and_source_in_its_space_and_
     load = desk.begin(resume_key="papers.csv", source="12 rows")
     desk.register(load, edges(0), written=[0])
     commit = desk.commit(load).commit
-    for one in (desk, Desk(desk.store, incarnation=2)):
+    for one in (desk, Desk(desk.store)):
         found = one.begin(resume_key="papers.csv", source="12 rows")
         assert (found.load_id, found.state, found.commit) == (load.load_id, mpb.COMMITTED, commit)
         assert [chunk.written for chunk in found.chunks] == [True]
@@ -115,7 +115,7 @@ def test_a_load_that_is_resumed_from_another_source_is_committed_as_that_of_the_
     load = desk.begin(resume_key="papers.csv", source="before")
     assert desk.begin(resume_key="papers.csv", source="after").load_id == load.load_id
     desk.commit(load)
-    late = Desk(desk.store, incarnation=2)
+    late = Desk(desk.store)
     assert late.begin(resume_key="papers.csv", source="after").load_id == load.load_id
     assert late.begin(resume_key="papers.csv", source="before").load_id != load.load_id
 
@@ -148,7 +148,7 @@ def test_a_load_stays_open_while_nodes_were_deleted_after_the_commit_that_it_set
         return reply
 
     assert commit(desk, first, deletes=True).commit == 1
-    for one in (desk, Desk(desk.store, incarnation=2)):
+    for one in (desk, Desk(desk.store)):
         unsettled = commit(one, second)
         assert (unsettled.state, unsettled.commit) == (mpb.OPEN, 0)
     assert commit(desk, second, settled=1).commit == 2

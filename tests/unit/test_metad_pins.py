@@ -82,7 +82,7 @@ def test_a_term_that_is_over_is_not_renewed_though_nobody_has_looked_at_the_cloc
 def test_a_restart_of_metad_grants_every_pin_a_whole_term_again(desk: Desk) -> None:
     held = pin(desk, term_s=100)
     publish(desk)
-    after = Desk(desk.store, incarnation=2, now_ms=desk.now_ms + 99_000, keep_versions=1, retire_after_s=0)
+    after = Desk(desk.store, now_ms=desk.now_ms + 99_000, keep_versions=1, retire_after_s=0)
     after.beat("s1", incarnation=2)
     after.passes(99)
     assert [manifest.version for manifest in after.poll("s1", incarnation=2).spaces[0].versions] == [1, 2]
@@ -146,7 +146,7 @@ def test_pins_go_with_their_space(desk: Desk) -> None:
 def test_a_graphd_that_has_not_spoken_since_metad_restarted_may_route_by_anything(desk: Desk) -> None:
     desk.beat("g1", role=mpb.GRAPHD, held=[mpb.HeldVersion(space_id=1, version=1)])
     publish(desk)
-    after = Desk(desk.store, incarnation=2, now_ms=desk.now_ms + 1000, keep_versions=1, retire_after_s=1)
+    after = Desk(desk.store, now_ms=desk.now_ms + 1000, keep_versions=1, retire_after_s=1)
     after.beat("s1", incarnation=2)
     after.passes(2)
     assert [manifest.version for manifest in after.poll("s1", incarnation=2).spaces[0].versions] == [1, 2]

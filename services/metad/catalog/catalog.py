@@ -12,7 +12,7 @@ from metad.catalog.restores import Record, Restores
 from metad.catalog.spaces import Spaces
 from metad.catalog.versions import Versions
 from metad.jobs.model import Job
-from metad.store import keys
+from metad.store import codec, keys
 from metad.store.port import MetaStore
 from metad.totals import Result
 
@@ -43,6 +43,10 @@ class Catalog:
             named = uuid4().hex.encode() if wrote is None else folder_uuid.encode()
             store.write({keys.FORMAT: _FORMAT, keys.CLUSTER: named})
         self.cluster = named.decode()
+        # Of the catalog, not of metad's folder, whose identity may be lost; and of the clock, for a catalog may be an older state of itself.
+        self.start = max(codec.number_from(store.get(keys.START), default=0) + 1, now_ms // 1000)
+        """Larger at every start on this catalog."""
+        store.write({keys.START: codec.number_to(self.start)})
         self.spaces = Spaces(store)
         self.loads = Loads(store, self.spaces)
         self.versions = Versions(store, self.spaces)

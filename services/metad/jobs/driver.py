@@ -79,7 +79,10 @@ class Driver:
         return machine.find(self._state, job_id)
 
     def recover(self, job_id: int) -> Job:
-        """Order a failed or stopped job to go on."""
+        """Order a failed or stopped job to go on; Conflict where its space is gone, and with it whoever would do it."""
+        job = machine.find(self._state, job_id)
+        if self._catalog.spaces.get(job.space_id) is None:
+            raise Conflict(f"job {job_id} is of space {job.space!r} (id {job.space_id}), which was dropped: there is nothing to go on with")
         self.feed(model.Recover(now_ms=self._clock(), job_id=JobId(job_id)))
         return machine.find(self._state, job_id)
 

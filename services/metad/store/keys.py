@@ -2,6 +2,7 @@
 
 1/format                       what wrote the store
 1/cluster                      the id of the cluster: made with the store, so that an empty one is another cluster
+1/start                        number of the latest start of a metad on it: every start has a larger one
 1/next/SPACE|LOAD|PIN          the next id of a kind (jobs and tasks: 1/next/JOB)
 1/space/SPACE                  a space, with its parts and its current version
 1/commit/SPACE                 its last commit number
@@ -22,6 +23,7 @@ _FORMAT = b"1/"
 
 FORMAT = _FORMAT + b"format"
 CLUSTER = _FORMAT + b"cluster"
+START = _FORMAT + b"start"
 NEXT_SPACE = _FORMAT + b"next/space"
 NEXT_LOAD = _FORMAT + b"next/load"
 NEXT_JOB = _FORMAT + b"next/job"

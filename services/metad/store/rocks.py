@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import shutil
 import threading
 from pathlib import Path
 
 from rocksdict import DBRecoveryMode, Options, Rdict, WriteBatch, WriteOptions
 
 from asterism_proto.errors import Corrupt, Unavailable
+from daemonkit import rocksfiles
 from metad.store.port import Changes
+
+logger = logging.getLogger(__name__)
+
+ROOM_BYTES = 8 << 20
+"""Below this it is not worth while to open the database again."""
 
 
 class RocksStore:
@@ -17,11 +26,24 @@ class RocksStore:
     Notes
     -----
     Every write is one WriteBatch with a synced log. A write that fails (a full disk) leaves it open whether it is on
-    disk, so the store answers nothing from then on: metad's memory and its store must not drift apart, and a restart
-    reads what there is.
+    disk, and RocksDB takes no other one until it is opened anew. So the store answers nothing from then on, until the
+    disk has room: then it is opened anew and the write undone. Its caller was told that it failed, and metad's memory,
+    which takes a change on after its write only, is what the store says again.
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.RLock()
+        self._broken = ""
+        self._undo: dict[bytes, bytes | None] = {}
+        """What the keys of a write that failed had before."""
+        self._durably = WriteOptions()
+        self._durably.sync = True
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._closed = False
+        self._db: Rdict | None = self._opened()
+
+    def _opened(self) -> Rdict:
         options = Options(raw_mode=True)
         options.create_if_missing(True)
         options.set_paranoid_checks(True)
@@ -29,23 +51,48 @@ class RocksStore:
         options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
         options.set_max_open_files(64)
         options.set_keep_log_file_num(4)
-        self._path = path
-        self._lock = threading.RLock()
-        self._broken = ""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if missing := rocksfiles.missing(self._path):
+            raise Corrupt(f"{missing}; restore the catalog from a backup")
         try:
-            self._db: Rdict | None = Rdict(str(path), options)
+            return Rdict(str(self._path), options)
         except Exception as error:  # rocksdict raises nothing narrower
-            raise Corrupt(f"{path}: the catalog can not be opened: {error}; is another metad on the folder, or the disk at fault?") from error
-        self._durably = WriteOptions()
-        self._durably.sync = True
+            said = " ".join(str(error).split())
+            raise Corrupt(f"{self._path}: the catalog can not be opened: {said}; is another metad on the folder, or the disk at fault?") from error
 
     def _open(self) -> Rdict:
-        if self._db is None:
+        if self._closed:
             raise Unavailable("the store is closed")
+        self._mend()
         if self._broken:
             raise Unavailable(self._broken)
+        assert self._db is not None
         return self._db
+
+    def _mend(self) -> None:
+        """Get over a write that failed, once there is room: the database anew, and that write undone."""
+        if not self._broken or self._closed or not self._undo or shutil.disk_usage(self._path).free < ROOM_BYTES:
+            return
+        try:
+            if self._db is not None:
+                db, self._db = self._db, None
+                with contextlib.suppress(Exception):  # it can not flush; what was acknowledged is in its log
+                    db.close()
+            self._db = self._opened()
+            self._put(self._db, self._undo)
+        except Exception as error:  # rocksdict raises nothing narrower
+            self._broken = f"{self._path}: it can not be opened anew after a write that failed ({error}); make room on the disk"
+            return
+        self._broken, self._undo = "", {}
+        logger.warning("store_mended", extra={"path": str(self._path)})
+
+    def _put(self, db: Rdict, changes: Changes) -> None:
+        batch = WriteBatch(raw_mode=True)
+        for key, value in changes.items():
+            if value is None:
+                batch.delete(key)
+            else:
+                batch.put(key, value)
+        db.write(batch, self._durably)
 
     def get(self, key: bytes) -> bytes | None:
         """The value of ``key``; None if there is none."""
@@ -79,27 +126,26 @@ class RocksStore:
 
     def write(self, changes: Changes) -> None:
         """Make ``changes``, together and durably."""
-        batch = WriteBatch(raw_mode=True)
-        for key, value in changes.items():
-            if value is None:
-                batch.delete(key)
-            else:
-                batch.put(key, value)
         with self._lock:
             db = self._open()
             try:
-                db.write(batch, self._durably)
+                self._put(db, changes)
             except Exception as error:  # rocksdict raises nothing narrower
-                self._broken = f"{self._path}: a write failed ({error}); make room on the disk and restart metad"
+                self._broken = f"{self._path}: a write failed ({error}); make room on the disk"
+                with contextlib.suppress(Exception):  # where it can not be read either, a restart reads what there is
+                    self._undo = {key: db.get(key) for key in changes}
                 raise Unavailable(self._broken) from error
 
     def fault(self) -> str:
-        """Why the store answers nothing any more; empty while it does."""
-        return self._broken
+        """Why the store answers nothing now; empty where it does, again or still."""
+        with self._lock:
+            self._mend()
+            return self._broken
 
     def close(self) -> None:
         """Flush and let go of the folder."""
         with self._lock:
+            self._closed = True
             if self._db is not None:
                 self._db.close()
                 self._db = None

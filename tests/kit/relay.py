@@ -1,0 +1,109 @@
+"""A network that loses, doubles, delays and reorders what storageds tell metad: between them, on real gRPC."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import grpc
+
+from asterism_proto.methods import BEATS
+
+LOST = 0.1
+"""Share of beats, and of answers, that do not arrive."""
+_KEPT = 60
+"""Beats that may come again."""
+_WORKERS = 16
+
+
+class Relay(grpc.GenericRpcHandler):
+    """A port that leads to a metad's doors.
+
+    Calls pass as they are, but for beats while ``wild`` is set: then one may be lost, its answer may be lost, it may come
+    twice, and any earlier one, of whatever sender, may come again before or after it.
+
+    Parameters
+    ----------
+    target : str
+        host:port of metad.
+    seed : int
+        Of what happens.
+    """
+
+    def __init__(self, target: str, seed: int = 0) -> None:
+        self.wild = False
+        self.again = 0
+        """Beats that came once more."""
+        self.lost = 0
+        """Beats, or answers to them, that did not arrive."""
+        self._random, self._lock = random.Random(seed), threading.Lock()
+        self._beats: list[bytes] = []
+        self._channel = grpc.insecure_channel(target)
+        self._server = grpc.server(ThreadPoolExecutor(_WORKERS), handlers=(self,))
+        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self._server.start()
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        """How a call is carried."""
+        path: str = handler_call_details.method
+        forward = partial(self._call, path)
+
+        def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
+            left = context.time_remaining()
+            try:
+                return self._carry(data, left, forward) if path == BEATS["beat"].path else forward(data, left)
+            except grpc.RpcError as error:
+                context.set_trailing_metadata(error.trailing_metadata() or ())
+                context.abort(error.code(), error.details() or "")
+                raise AssertionError("abort raises") from error
+
+        return grpc.unary_unary_rpc_method_handler(handle)
+
+    def close(self) -> None:
+        """Let go of the port."""
+        self._server.stop(0)
+        self._channel.close()
+
+    def _call(self, path: str, data: bytes, left: float | None) -> bytes:
+        answer: bytes = self._channel.unary_unary(path)(data, timeout=left, wait_for_ready=False)
+        return answer
+
+    def _carry(self, data: bytes, left: float | None, forward: Callable[[bytes, float | None], bytes]) -> bytes:
+        with self._lock:
+            self._beats = [*self._beats[-_KEPT:], data]
+            chance = self._random.random() if self.wild else 1.0
+            before, after = (self._random.choices(self._beats, k=self._random.randrange(3)) for _ in range(2)) if self.wild else ([], [])
+        if chance < LOST:
+            self.lost += 1
+            raise _LostError
+        self._repeat(before, left, forward)
+        answer = forward(data, left)
+        self._repeat(after, left, forward)
+        if chance < 2 * LOST:
+            self.lost += 1
+            raise _LostError
+        return answer
+
+    def _repeat(self, beats: list[bytes], left: float | None, forward: Callable[[bytes, float | None], bytes]) -> None:
+        for beat in beats:
+            with contextlib.suppress(grpc.RpcError):  # of an incarnation that is over
+                forward(beat, left)
+            self.again += 1
+
+
+class _LostError(grpc.RpcError):
+    """What a caller sees of a message that did not arrive."""
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.UNAVAILABLE
+
+    def details(self) -> str:
+        return "lost on the way"
+
+    def trailing_metadata(self) -> tuple[()]:
+        return ()
