@@ -12,6 +12,7 @@ from pathlib import Path
 from asterism_proto.errors import Conflict, Corrupt, Unavailable
 
 NAME = "identity.json"
+_LOCK = "LOCK"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,16 @@ def write_durably(path: Path, data: bytes) -> None:
         os.close(folder)
 
 
+def is_open(path: Path) -> bool:
+    """Whether a process that this one can see has the folder open; asked of the kernel's list, for to try the lock is to hold it."""
+    try:
+        inode = str((path / _LOCK).stat().st_ino)
+        with open("/proc/locks") as locks:
+            return any(words[1] == "FLOCK" and words[5].rpartition(":")[2] == inode for words in map(str.split, locks) if len(words) > 5)
+    except OSError:
+        return False
+
+
 def open_folder(path: Path, role: str) -> Identity:
     """Lock ``path`` for a daemon, making it when missing, and give back who the daemon is.
 
@@ -56,7 +67,7 @@ def open_folder(path: Path, role: str) -> Identity:
         Where the folder's identity can not be read.
     """
     path.mkdir(parents=True, exist_ok=True)
-    lock = os.open(path / "LOCK", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

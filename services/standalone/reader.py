@@ -15,12 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, Stale
+from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound, Stale
 from asterism_proto.methods import CATALOG, GRAPH, STORE
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from daemonkit.calls import Call, Handler, LocalTransport, handlers_of
+from daemonkit.identity import is_open
 from graphd.api import GraphApi
 from graphd.fanout import Fanout, Hosts
 from graphd.news import News
@@ -44,12 +45,14 @@ class Images(Holdings):
     def __init__(self, folders: Folders, published: meta.PollReply) -> None:
         super().__init__(folders)
         self._opened: dict[tuple[int, int], Version] = {}
+        # Whoever writes has verified what it serves; what an unclean end left behind nobody has.
+        verify = not folders.clean.exists() and not is_open(folders.data)
         with ExitStack() as locks:
             for route in published.spaces:
                 schema = Schema.from_proto(route.space.schema)
                 for manifest in route.versions:
                     locks.callback(os.close, _locked(folders.build(route.space.space_id, manifest.job_id)))
-                    self._opened[route.space.space_id, manifest.version] = _opened(folders, route.space.space_id, schema, manifest)
+                    self._opened[route.space.space_id, manifest.version] = _opened(folders, route.space.space_id, schema, manifest, verify=verify)
             self._locks = locks.pop_all()
 
     def close(self) -> None:
@@ -225,8 +228,13 @@ def _locked(build: Path) -> int:
     return lock
 
 
-def _opened(folders: Folders, space_id: int, schema: Schema, manifest: pb.Manifest) -> Version:
+def _opened(folders: Folders, space_id: int, schema: Schema, manifest: pb.Manifest, *, verify: bool) -> Version:
     parts = folders.build(space_id, manifest.job_id) / "parts"
+    images = {}
+    for sealed in manifest.images:
+        images[sealed.part] = open_part(parts / f"p{sealed.part:05d}", verify=verify)
+        if images[sealed.part].digest != sealed.digest:
+            raise Corrupt(f"the image of part {sealed.part} in {parts} is not the one that version {manifest.version} was sealed with")
     totals, named = by_name(
         (t.weight_name, (t.element, t.type_id, t.part), Share(count=t.count, positive=t.positive, weight=t.weight)) for t in manifest.totals
     )
@@ -237,7 +245,7 @@ def _opened(folders: Folders, space_id: int, schema: Schema, manifest: pb.Manife
         schema=schema,
         totals=totals,
         named=named,
-        parts={image.part: open_part(parts / f"p{image.part:05d}", verify=False) for image in manifest.images},
+        parts=images,
     )
 
 

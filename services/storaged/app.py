@@ -12,7 +12,7 @@ from dataclasses import fields
 from typing import Any, cast
 
 from asterism_proto.errors import Conflict
-from asterism_proto.methods import BEATS, STORE
+from asterism_proto.methods import BEATS, CATALOG, STORE
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
@@ -24,7 +24,7 @@ from daemonkit.metrics import Metrics
 from daemonkit.server import GrpcServer
 from daemonkit.settings import split_address
 from daemonkit.stream_door import StreamDoor
-from storaged import work
+from storaged import orders, work
 from storaged.api import StoreApi
 from storaged.build.task import Total
 from storaged.cluster import Cluster
@@ -32,6 +32,7 @@ from storaged.draw import Share, by_name
 from storaged.folders import Folders
 from storaged.holdings import Holdings, Wanted, WantedSpace
 from storaged.opening import Opener
+from storaged.remaking import Remaker
 from storaged.settings import StoragedSettings
 from storaged.sweeping import Sweeper
 from storaged.warm import warm
@@ -42,11 +43,11 @@ _SERVICE = STORE["write_blocks"].service
 _ASK_S = 10.0
 """How long a question to metad may take."""
 _STATES = {
-    work.QUEUED: pb.QUEUE,
-    work.RUNNING: pb.RUNNING,
-    work.FINISHED: pb.FINISHED,
-    work.FAILED: pb.FAILED,
-    work.STOPPED: pb.STOPPED,
+    orders.QUEUED: pb.QUEUE,
+    orders.RUNNING: pb.RUNNING,
+    orders.FINISHED: pb.FINISHED,
+    orders.FAILED: pb.FAILED,
+    orders.STOPPED: pb.STOPPED,
 }
 
 
@@ -64,12 +65,13 @@ class Storaged:
     def __init__(self, settings: StoragedSettings, metad: Transport) -> None:
         _allow_files()
         self._settings = settings
-        self._identity = open_folder(settings.data, "storaged")
         self._folders = Folders(settings.data)
+        self._cluster = Cluster(self._folders.cluster)
+        self._cluster.check_identity()
+        self._identity = open_folder(settings.data, "storaged")
         self._was_clean = self._folders.clean.exists()
         self._folders.clean.unlink(missing_ok=True)
         self._metad = metad
-        self._cluster = Cluster(self._folders.cluster)
         self._holdings = Holdings(self._folders)
         self._work = work.Work(
             folders=self._folders,
@@ -80,17 +82,19 @@ class Storaged:
             concurrent=settings.concurrent_tasks,
             changed=self._build_changed,
         )
+        self._remaker = Remaker(begin=self._begin, wants=self._holdings.wants, commits=self._commits, folders=self._folders)
         self._opener = Opener(
             self._holdings,
             self._folders,
             verify=settings.verify_images or not self._was_clean,
             retry_s=settings.open_retry_s,
             changed=self._poke,
+            remake=self._remaker.start,
         )
         self._sweeper = Sweeper(
             self._holdings,
             self._folders,
-            busy=self._work.busy,
+            busy=lambda space_id: self._work.busy(space_id) | self._remaker.busy(space_id),
             dead_loads=self._dead_loads,
             interval_s=settings.sweep_interval_s,
             changed=self._poke,
@@ -223,11 +227,11 @@ class Storaged:
         schemas = {route.space.space_id: Schema.from_proto(route.space.schema) for route in reply.spaces}
         wanted = {route.space.space_id: self._wanted(route, schemas[route.space.space_id], reply) for route in reply.spaces}
         routes = {route.space.space_id: route for route in reply.spaces}
-        orders = [_order(order, wanted[order.space_id], routes[order.space_id]) for order in reply.orders if order.space_id in wanted]
+        ordered = [_order(order, wanted[order.space_id], routes[order.space_id]) for order in reply.orders if order.space_id in wanted]
         with self._holdings.lock:
-            self._work.withdraw(orders)
+            self._work.withdraw(ordered)
             self._holdings.apply(list(wanted.values()))
-            self._work.apply(orders)
+            self._work.apply(ordered)
         self._opener.wake()
         self._sweeper.wake()
         self._beats.poke()
@@ -236,6 +240,16 @@ class Storaged:
         request = meta.LoadsHeld(uuid=self._identity.uuid, space_id=space_id, loads=loads, cluster=self._cluster.known)
         reply = self._metad.call(BEATS["find_dead_loads"], request, _ASK_S) if loads else meta.DeadLoads()
         return list(cast(meta.DeadLoads, reply).loads)
+
+    def _begin(self, order: orders.Order) -> orders.Run:
+        with self._holdings.lock:  # nobody decides meanwhile that its folder is a leftover
+            return self._work.begin(order)
+
+    def _commits(self, space: WantedSpace) -> Sequence[tuple[int, int]]:
+        if self._cluster.fault:
+            raise Conflict(self._cluster.fault)
+        reply = cast(meta.CommitList, self._metad.call(CATALOG["list_commits"], meta.ListCommitsRequest(space=space.name), _ASK_S))
+        return list(zip(reply.commits, reply.loads, strict=True))
 
     def _wanted(self, route: meta.SpaceRoute, schema: Schema, reply: meta.PollReply) -> WantedSpace:
         mine = tuple(part for part, hosts in enumerate(route.space.parts) if self._identity.uuid in hosts.hosts)
@@ -282,9 +296,9 @@ def _allow_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _order(order: meta.TaskOrder, space: WantedSpace, route: meta.SpaceRoute) -> work.Order:
+def _order(order: meta.TaskOrder, space: WantedSpace, route: meta.SpaceRoute) -> orders.Order:
     read = order.manifest if order.HasField("manifest") else next((m for m in route.versions if m.version == order.version), None)
-    return work.Order(
+    return orders.Order(
         task_id=order.task_id,
         job_id=order.job_id,
         attempt=order.attempt,
@@ -303,8 +317,8 @@ def _order(order: meta.TaskOrder, space: WantedSpace, route: meta.SpaceRoute) ->
     )
 
 
-def _sealed(manifest: pb.Manifest) -> work.Sealed:
-    return work.Sealed(
+def _sealed(manifest: pb.Manifest) -> orders.Sealed:
+    return orders.Sealed(
         job_id=manifest.job_id,
         cut=manifest.cut,
         digest=manifest.digest,
@@ -321,13 +335,14 @@ def _version(manifest: pb.Manifest) -> Wanted:
         version=manifest.version,
         job_id=manifest.job_id,
         digest=manifest.digest,
+        cut=manifest.cut,
         totals=totals,
         named=named,
         images={image.part: image.digest for image in manifest.images},
     )
 
 
-def _task_report(progress: work.Progress) -> meta.TaskReport:
+def _task_report(progress: orders.Progress) -> meta.TaskReport:
     return meta.TaskReport(
         task_id=progress.task_id,
         attempt=progress.attempt,

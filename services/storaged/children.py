@@ -13,15 +13,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from asterism_proto.errors import AsterismError, NotFound
 from storaged.build.progress import Progress
 from storaged.folders import Folders
+from storaged.orders import REMAKE, Order
 from storaged.store.disk import refusal
-
-if TYPE_CHECKING:
-    from storaged.work import Order
 
 TASK = "task.json"
 _PR_SET_PDEATHSIG = 1
@@ -29,7 +27,7 @@ _PR_SET_PDEATHSIG = 1
 
 def build_task(order: Order, folders: Folders, memory_limit_mib: int, sources: Sequence[int]) -> tuple[str, Path]:
     """The module and the task file of a build, which reads a checkpoint that is there and links from what jobs ``sources`` built."""
-    output = folders.build(order.space_id, order.job_id)
+    output = (folders.remade if order.kind == REMAKE else folders.build)(order.space_id, order.job_id)
     task = {
         "space_id": order.space_id,
         "job_id": order.job_id,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from asterism_proto.errors import Conflict
+from asterism_proto.errors import Conflict, Corrupt
+from daemonkit.identity import NAME as IDENTITY
 from daemonkit.identity import write_durably
 
 _UNREADABLE = "(unreadable)"
@@ -25,6 +26,16 @@ class Cluster:
         """Its id; empty before any was heard of."""
         self.fault = ""
         """Why metad's last word was not taken over; empty where it was."""
+
+    def check_identity(self) -> None:
+        """Refuse a folder that is of a cluster, but has lost the uuid that the cluster knows its parts by: as a new host it would remove them."""
+        identity = self._file.with_name(IDENTITY)
+        if self.known and not identity.exists():
+            raise Corrupt(
+                f"{identity}: missing, though the folder has data of the cluster {self.known}. Restore it, or write it: "
+                '{"uuid": that of the host which `asterism status --json` says is offline, "incarnation": a larger one, "role": "storaged"}; '
+                "to join a cluster as a new host, start with an empty folder"
+            )
 
     def check(self, said: str) -> None:
         """Take a word of the cluster ``said``, or refuse it with Conflict where the folder belongs to another one."""

@@ -34,6 +34,10 @@ class Folders:
         """What a job built: tables and images."""
         return self.builds(space_id) / str(job_id)
 
+    def remade(self, space_id: int, job_id: int) -> Path:
+        """Where damaged parts of what a job built are built again."""
+        return self.builds(space_id) / f"{job_id}.making"
+
     def checkpoints(self, space_id: int) -> Path:
         """What its jobs read, by job."""
         return self.space(space_id) / "checkpoints"

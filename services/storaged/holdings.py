@@ -28,6 +28,8 @@ class Wanted:
     version: int
     job_id: int
     digest: str
+    cut: int = 0
+    """Of the commits that it shows, the last one."""
     totals: Mapping[Key, Share]
     """Of every part of the space."""
     named: Mapping[str, Mapping[Key, Share]]

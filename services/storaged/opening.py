@@ -1,21 +1,49 @@
-"""Opening versions, in a thread of its own: an image may take minutes to verify, and orders, beats and stops do not wait."""
+"""Opening versions, in a thread of its own: an image may take minutes to verify, and orders, beats and stops do not wait.
+
+What is damaged is not served, but made again where somebody can (`storaged.remaking`).
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from asterism_proto.errors import AsterismError, NotFound
+from asterism_proto.errors import Corrupt, NotFound
 from storaged.draw import Version
 from storaged.folders import Folders
 from storaged.holdings import Holdings, Wanted, WantedSpace
-from storaged.store.image import open_part
+from storaged.remaking import Remaking
+from storaged.store.image import PartImage, open_part
 
 logger = logging.getLogger(__name__)
 
 _STOP_S = 5.0
+_LONGEST_REST_S = 3600.0
+
+Remake = Callable[[WantedSpace, Wanted, Sequence[int], Callable[[], None]], Remaking]
+
+
+@dataclass(slots=True)
+class _Tried:
+    """A version that could not be opened."""
+
+    at: float
+    """When it was looked at last."""
+    remaking: Remaking | None = None
+    """The latest one."""
+    begun: int = 0
+    """How often its parts were begun to be made again."""
+    again_at: float = 0.0
+    """Not before; 0 until the latest remaking was seen to its end."""
+
+    def due(self, now: float, retry_s: float) -> bool:
+        """Whether to look at it now: not while it is made again, but at once when that is over."""
+        if self.remaking is not None and not self.remaking.over:
+            return False
+        return now - self.at >= retry_s or (self.remaking is not None and not self.again_at)
 
 
 class Opener:
@@ -28,16 +56,21 @@ class Opener:
     verify : bool
         Check every byte of an image before it is served.
     retry_s : float
-        How long a version that could not be opened rests before it is tried again: the cause may be gone by then.
+        How long a version that could not be opened rests before it is tried again: the cause may be gone by then. Damaged
+        parts are made again after such a rest, then after twice as long, and so on.
     changed : callable
         Called when a version was opened, or refused.
+    remake : callable, optional
+        Begins to make parts of a version again, and calls back when that is over.
     """
 
-    def __init__(self, holdings: Holdings, folders: Folders, *, verify: bool, retry_s: float, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, holdings: Holdings, folders: Folders, *, verify: bool, retry_s: float, changed: Callable[[], None], remake: Remake | None = None
+    ) -> None:
         self._holdings, self._folders, self._verify = holdings, folders, verify
-        self._retry_s, self._changed = retry_s, changed
-        self._tried: dict[tuple[int, int, str], float] = {}
-        """(space, version, digest) of what was refused -> when."""
+        self._retry_s, self._changed, self._remake = retry_s, changed, remake
+        self._tried: dict[tuple[int, int, str], _Tried] = {}
+        """(space, version, digest) of what was refused."""
         self._stopping = False
         self._due = threading.Event()
         self._thread = threading.Thread(target=self._run, name="opening", daemon=True)
@@ -72,37 +105,34 @@ class Opener:
         now = time.monotonic()
         waiting = self._holdings.unopened()
         keys = {(space.space_id, want.version, want.digest) for space, want in waiting}
-        self._tried = {key: at for key, at in self._tried.items() if key in keys}
+        self._tried = {key: tried for key, tried in self._tried.items() if key in keys}
         for space, want in waiting:
-            key = (space.space_id, want.version, want.digest)
-            if key in self._tried and now - self._tried[key] < self._retry_s:
-                continue
-            self._tried[key] = now
-            self._open(space, want)
-            return True
+            tried = self._tried.setdefault((space.space_id, want.version, want.digest), _Tried(at=now - self._retry_s))
+            if tried.due(now, self._retry_s):
+                tried.at = now
+                self._open(space, want, tried)
+                return True
         return False
 
-    def _open(self, space: WantedSpace, want: Wanted) -> None:
-        folder = self._folders.build(space.space_id, want.job_id) / "parts"
+    def _open(self, space: WantedSpace, want: Wanted, tried: _Tried) -> None:
+        images: dict[int, PartImage] = {}
+        damage: dict[int, str] = {}
         try:
-            images = {}
             for part in space.parts:
                 if self._stopping or not self._holdings.wants(space.space_id, want):
+                    self._changed()
                     return
                 self._holdings.opening(space.space_id, want.version, part)
-                image = open_part(folder / f"p{part:05d}", verify=self._verify)
-                if image.digest != want.images.get(part):
-                    raise NotFound(
-                        f"the image of part {part} has digest {image.digest}, version {want.version} was sealed with {want.images.get(part)}"
-                    )
-                images[part] = image
-        except (AsterismError, OSError) as error:
-            cause = error.message if isinstance(error, AsterismError) else str(error)
-            self._holdings.refused(space.space_id, want, cause)
-            logger.error("version_refused", extra={"space": space.name, "version": want.version, "cause": cause})
+                try:
+                    images[part] = self._image(space, want, part)
+                except (Corrupt, NotFound) as error:
+                    damage[part] = error.message
+        except OSError as error:
+            self._refuse(space, want, str(error))
             return
-        finally:
-            self._changed()
+        if damage:
+            self._refuse(space, want, f"{next(iter(damage.values()))}{self._mended(space, want, tried, sorted(damage))}")
+            return
         version = Version(
             space_id=space.space_id,
             version=want.version,
@@ -114,4 +144,28 @@ class Opener:
         )
         if self._holdings.opened(space.space_id, want, version):
             logger.info("version_opened", extra={"space": space.name, "version": want.version, "parts": len(images)})
+        self._changed()
+
+    def _image(self, space: WantedSpace, want: Wanted, part: int) -> PartImage:
+        """A part's image, if it is the one that the version was sealed with."""
+        folder = self._folders.build(space.space_id, want.job_id) / "parts" / f"p{part:05d}"
+        image = open_part(folder, verify=self._verify)
+        if image.digest != want.images.get(part):
+            raise NotFound(f"image {folder}: its digest is {image.digest}, version {want.version} was sealed with {want.images.get(part)}")
+        return image
+
+    def _mended(self, space: WantedSpace, want: Wanted, tried: _Tried, parts: Sequence[int]) -> str:
+        """What is done about damaged parts, in words that follow those of the damage."""
+        if self._remake is None:
+            return ""
+        if tried.remaking is not None and not tried.again_at:
+            tried.again_at = tried.at + min(self._retry_s * 2.0 ** (tried.begun - 1), _LONGEST_REST_S)
+        elif tried.remaking is None or tried.at >= tried.again_at:
+            tried.remaking = self._remake(space, want, parts, self.wake)
+            tried.begun, tried.again_at = tried.begun + 1, 0.0
+        return f" ({tried.remaking})"
+
+    def _refuse(self, space: WantedSpace, want: Wanted, cause: str) -> None:
+        self._holdings.refused(space.space_id, want, cause)
+        logger.error("version_refused", extra={"space": space.name, "version": want.version, "cause": cause})
         self._changed()

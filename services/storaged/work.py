@@ -16,80 +16,24 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound
 from asterism_proto.places import redacted
-from asterism_proto.schema import Schema
 from storaged import children
 from storaged.archive.transfer import KINDS, Transfer
-from storaged.build.task import Total
 from storaged.folders import Folders
+from storaged.orders import FAILED, FINISHED, QUEUED, REMAKE, RUNNING, STOPPED, Order, Progress, Run
 from storaged.store.disk import refusal
 from storaged.store.graph import GraphStore
 
 logger = logging.getLogger(__name__)
 
-QUEUED, RUNNING, FINISHED, FAILED, STOPPED = "queued", "running", "finished", "failed", "stopped"
 _STDERR_TAIL = 2000
 _LOOK_S = 0.2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sealed:
-    """A published version, as far as a reading of it needs to know."""
-
-    job_id: int
-    """The build that made it."""
-    cut: int
-    digest: str
-    images: Mapping[int, str]
-    """part -> digest."""
-    totals: tuple[Total, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What metad wants done. The same (task_id, attempt) is one order, however often it is repeated."""
-
-    task_id: int
-    job_id: int
-    attempt: int
-    kind: str
-    space_id: int
-    space: str
-    schema: Schema
-    parts: tuple[int, ...]
-    cut: int
-    loads: tuple[int, ...]
-    commits: tuple[int, ...]
-    beside: tuple[int, ...] = ()
-    """Jobs whose versions are served while it begins: it may read what they built, so that they stay until it ends."""
-    options: Mapping[str, str] = field(default_factory=dict)
-    version: int = 0
-    """The one to read; 0 where none is."""
-    sealed: Sealed | None = None
-    """What was published as that version, or for a restore is to be; None where it is not served any more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """Where an order is."""
-
-    task_id: int
-    attempt: int
-    state: str
-    phase: str = ""
-    rows_done: int = 0
-    rows_total: int = 0
-    cause: str = ""
-    permanent: bool = False
-    """Another attempt would come to the same."""
-    result: dict[str, Any] = field(default_factory=dict)
-    """Of a finished one: ``totals``, ``images``, and ``made`` as common.proto's TaskResult."""
 
 
 class _Build:
@@ -205,7 +149,7 @@ class _Build:
         order, folders = self.order, self._work.folders
         if order.kind in ("audit", "export-tables"):
             return children.reread_task(order, folders, self._work.host)
-        if order.kind != "build":
+        if order.kind not in ("build", REMAKE):
             raise InvalidRequest(f"this storaged knows no jobs of kind {order.kind!r}")
         checkpoint = folders.checkpoint(order.space_id, order.job_id)
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
@@ -319,6 +263,8 @@ class Work:
         self._lock = threading.Lock()
         self._builds: dict[tuple[int, int], _Build] = {}
         self._leaving: list[_Build] = []
+        self._own: list[_Build] = []
+        """What nobody ordered: remakings."""
 
     @contextlib.contextmanager
     def slot(self, cancelled: Callable[[], bool]) -> Iterator[bool]:
@@ -359,10 +305,18 @@ class Work:
                 logger.info("build_ordered", extra={"job": order.job_id, "attempt": order.attempt, "parts": len(order.parts)})
                 threading.Thread(target=_begin_after, args=(build, leaving.get(order.job_id)), daemon=True).start()
 
+    def begin(self, order: Order) -> Run:
+        """Carry an order out that metad did not give, beside its orders and within the same slots; it is not reported."""
+        build = _Build(order, self)
+        with self._lock:
+            self._own = [*(own for own in self._own if not own.done.is_set()), build]
+        build.begin()
+        return build
+
     def allow(self, leased: bool) -> None:
         """Let builds go on where the lease holds; else stop them where they are: after a short silence nothing is lost."""
         with self._lock:
-            builds = [*self._builds.values(), *self._leaving]
+            builds = [*self._builds.values(), *self._leaving, *self._own]
             if leased:
                 self.allowed.set()
             else:
@@ -387,7 +341,7 @@ class Work:
     def stop(self) -> None:
         """Kill all children and reap them."""
         with self._lock:
-            builds = [*self._builds.values(), *self._leaving]
+            builds = [*self._builds.values(), *self._leaving, *self._own]
         for build in builds:
             build.cancel()
         for build in builds:

@@ -181,6 +181,35 @@ def test_a_metad_whose_catalog_alone_is_gone_is_another_cluster_and_takes_no_sto
     graph.build()
 
 
+def test_a_metad_that_lost_its_identity_goes_on_with_its_catalog_and_its_word_is_news(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+    before = cluster.get("metad", "/status")
+    cluster.kill("metad")
+    (cluster.folder_of("metad") / "identity.json").unlink()
+    cluster.restart("metad")
+    after = cluster.get("metad", "/status")
+    assert after["uuid"] != before["uuid"]
+    assert (after["cluster"], after["revision"] > before["revision"]) == (before["cluster"], True)
+    client.create_space("fresh", SCHEMA)  # answered once graphd has heard of it
+    client.drop_space("fresh")
+    graph.build()
+
+
+def test_a_storaged_that_lost_its_identity_is_refused_before_it_takes_what_it_has_for_nobodys(
+    cluster: LocalCluster, client: Client, graph: Graph
+) -> None:
+    file = cluster.folder_of("storaged-1") / "identity.json"
+    cluster.kill("storaged-1")
+    kept = file.read_bytes()
+    file.unlink()
+    cluster["storaged-1"].start()
+    until(lambda: cluster["storaged-1"].ended() is not None, "it runs as a host that nobody knows")
+    assert cluster["storaged-1"].ended() == 2
+    assert f"{file}: missing, though the folder has data of the cluster" in cluster["storaged-1"].log.read_text().splitlines()[-1]
+    assert not file.exists()
+    file.write_bytes(kept)
+    cluster.restart("storaged-1")
+
+
 @pytest.mark.parametrize("name", ["metad", "storaged-0"])
 def test_a_second_daemon_on_a_folder_is_refused_with_the_one_that_has_it(cluster: LocalCluster, name: str) -> None:
     role = name.partition("-")[0]

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import rocksdict
 
 from asterism_proto.errors import AsterismError, Conflict, Corrupt, Internal, InvalidRequest, Unavailable
+from daemonkit import rocksfiles
 from storaged.store.compaction import GARBAGE, merge
 
 MIB = 1 << 20
@@ -154,7 +155,7 @@ def _options(family: Family | None, memory: _Memory) -> Any:
 
 def _ours(error: Exception, path: Path) -> AsterismError:
     """The typed error of what RocksDB said."""
-    text = str(error)
+    text = " ".join(str(error).split())
     if "No space left" in text or "SpaceLimit" in text:
         return Unavailable(f"{path}: the disk is full ({text}); free space and do it again")
     if "lock" in text.lower() and "IO error" in text:
@@ -179,6 +180,8 @@ class RocksEngine:
         self._run = 0
         if self._runs.exists() and not read_only:
             shutil.rmtree(self._runs)
+        if missing := rocksfiles.missing(path):
+            raise Corrupt(missing)
         named = {name: self.options(family) for name, family in self._families.items()}
         try:
             self._db: Any = rocksdict.Rdict(str(path), self.options(None), column_families=named, access_type=access)

@@ -197,10 +197,7 @@ class GraphStore:
 
     def read(self, ref: BlockRef) -> dict[str, NDArray[Any]]:
         """The sections of one value; Corrupt where it is missing or not what was written."""
-        value = self._engine.get(BLOCKS, keys.block_key(ref.key))
-        if value is None:
-            raise Corrupt(f"block {ref.key}: recorded, but its value is missing; restore this storaged from a replica or load again")
-        return _decoded(ref.key, value, ref.rows, ref.size, ref.crc)
+        return _decoded(ref.key, self._value(ref.key), ref.rows, ref.size, ref.crc)
 
     def extent(self, part: int, loads: Container[int]) -> tuple[int, int]:
         """(rows, bytes) of a part's values that these loads wrote."""
@@ -214,10 +211,16 @@ class GraphStore:
     def kept(self, part: int, loads: Container[int]) -> Iterator[Kept]:
         """Every value of a part that these loads wrote, by key; Corrupt where one is missing or not what was written."""
         for key, record in self._records(part, loads):
-            value = self._engine.get(BLOCKS, keys.block_key(key))
-            if value is None:
-                raise Corrupt(f"block {key}: recorded, but its value is missing; restore this storaged from a replica or load again")
-            yield intact(key, record, value)
+            yield intact(key, record, self._value(key))
+
+    def _value(self, key: BlockKey, family: str = BLOCKS) -> bytes:
+        try:
+            value = self._engine.get(family, keys.block_key(key))
+        except Corrupt as error:  # of a blob file RocksDB does not say which
+            raise Corrupt(f"block {key}: {error.message}; restore this storaged from a replica or load again") from error
+        if value is None:
+            raise Corrupt(f"block {key}: recorded, but its value is missing; restore this storaged from a replica or load again")
+        return value
 
     def adopt(self, values: Iterable[Kept]) -> None:
         """Keep `intact` values of another store, durable on return; one that is here already is replaced by itself."""
@@ -334,12 +337,8 @@ class GraphStore:
 
     def _node_run(self, key: BlockKey) -> tuple[NDArray[np.int64], bool]:
         """The ids of a node block, and whether it brings them to life."""
-        raw = keys.block_key(key)
-        record, value = self._engine.get(INDEX, raw), self._engine.get(BLOCKS, raw)
-        if record is None or value is None:
-            raise Corrupt(f"block {key}: its value is missing; restore this storaged from a replica or load again")
-        rows, size, crc, _, _ = _RECORD.unpack(record)
-        ids: NDArray[np.int64] = _decoded(key, value, rows, size, crc)["ids"]
+        rows, size, crc, _, _ = _RECORD.unpack(self._value(key, INDEX))
+        ids: NDArray[np.int64] = _decoded(key, self._value(key), rows, size, crc)["ids"]
         return ids, key.kind == NODES
 
 

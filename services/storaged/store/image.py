@@ -23,7 +23,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -265,16 +265,28 @@ def _mapped(path: Path, entry: Mapping[str, Any], *, verify: bool) -> NDArray[An
                 raise Corrupt(f"image file {path}: {size} bytes, its manifest says {expected}; build the version again")
             if size == 0:
                 return np.zeros(shape, dtype)
+            if verify:
+                _check_bytes(path, file, entry, lambda _: None)
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError as error:
         raise Corrupt(f"image file {path}: missing; build the version again") from error
-    if verify:
-        for at, crc in enumerate(entry["crc32"]):
-            if zlib.crc32(content[at * CRC_BYTES : (at + 1) * CRC_BYTES]) != crc:
-                raise Corrupt(f"image file {path}: mebibyte {at} is not what was written; build the version again")
-        if len(entry["crc32"]) != -(-size // CRC_BYTES):
-            raise Corrupt(f"image file {path}: {len(entry['crc32'])} checksums for {size} bytes; build the version again")
     return np.frombuffer(content, dtype).reshape(shape)
+
+
+def _check_bytes(path: Path, file: IO[bytes], entry: Mapping[str, Any], told: Callable[[int], None]) -> int:
+    """Read a file, not through a map, where what the disk can not read is a signal, and hold it against its checksums; gives its bytes."""
+    at = total = 0
+    try:
+        while chunk := file.read(CRC_BYTES):
+            if at >= len(entry["crc32"]) or zlib.crc32(chunk) != entry["crc32"][at]:
+                raise Corrupt(f"image file {path}: mebibyte {at} is not what was written; build the version again")
+            at, total = at + 1, total + len(chunk)
+            told(len(chunk))
+    except OSError as error:
+        raise Corrupt(f"image file {path}: mebibyte {at} can not be read ({error}); build the version again") from error
+    if at != len(entry["crc32"]):
+        raise Corrupt(f"image file {path}: it ends after {at} of {len(entry['crc32'])} mebibytes; build the version again")
+    return total
 
 
 def check_files(folder: Path, told: Callable[[int], None]) -> tuple[int, int]:
@@ -295,20 +307,14 @@ def check_files(folder: Path, told: Callable[[int], None]) -> tuple[int, int]:
     files = json.loads((folder / MANIFEST).read_bytes())["files"]
     total = 0
     for name, entry in files.items():
-        path, at = folder / f"{name}.bin", 0
+        path = folder / f"{name}.bin"
         try:
             with path.open("rb") as file:
-                while chunk := file.read(CRC_BYTES):
-                    if at >= len(entry["crc32"]) or zlib.crc32(chunk) != entry["crc32"][at]:
-                        raise Corrupt(f"image file {path}: mebibyte {at} is not what was written; build the version again")
-                    at, total = at + 1, total + len(chunk)
-                    told(len(chunk))
+                total += _check_bytes(path, file, entry, told)
         except FileNotFoundError as error:
             raise Corrupt(f"image file {path}: missing; build the version again") from error
         except OSError as error:
-            raise Corrupt(f"image file {path}: mebibyte {at} can not be read ({error}); build the version again") from error
-        if at != len(entry["crc32"]):
-            raise Corrupt(f"image file {path}: it ends after {at} of {len(entry['crc32'])} mebibytes; build the version again")
+            raise Corrupt(f"image file {path}: it can not be opened ({error}); build the version again") from error
     return len(files), total
 
 
