@@ -1,0 +1,159 @@
+"""A build that is stopped, or whose space is dropped, in every one of its passes: it ends at once, and goes on where it was or leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import psutil
+import pytest
+from tests.kit.cluster import LocalCluster
+from tests.kit.invariants import builds, edges_of, settled
+
+from asterism import Client, Conflict, NotFound
+
+WAIT_S = 60.0
+STOP_S = 1.0
+SCHEMA = {
+    "parts": 1,
+    "direction": "both",
+    "nodes": {"n": {"weighted": True, "features": {"x": "float32"}}},
+    "edges": {"n:to:n": {"weighted": True, "features": {"when": "int64"}}},
+}
+MANY, FEW = 270_000, 600
+"""More than a build lets pass without a record, so that each step is recorded by itself; and less."""
+STEPS = {
+    "nodes n": (0, ""),
+    "B1": (1, "n0.table.scan"),
+    "B2, B3": (2, "n0.table.classify"),
+    "sweep": (3, "n0.table.sweep"),
+    "merge": (4, "n0.table.merge"),
+    "audit": (5, "n0.table.audit"),
+    "features n": (7, "n0.features"),
+    "out edges n:to:n": (8, "e0.out.edges"),
+    "in edges n:to:n": (10, "e0.in.edges"),
+    "features n:to:n": (18, "e0.features"),
+    "seal": (19, ""),
+}
+"""Each pass, in their order: how many steps are done before it, and the one that it is of."""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(storageds=1, faults=True, flags={"storaged": ["--log-json"]}) as running:
+        yield running
+
+
+@pytest.fixture
+def client(cluster: LocalCluster) -> Iterator[Client]:
+    with cluster.client() as connected:
+        yield connected
+        cluster.faults["storaged-0"].set()
+        settled(cluster, connected, [space.name for space in connected.spaces()])
+
+
+def fill(client: Client, space: str, rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    load = client.begin_load(space)
+    load.write_nodes(0, "n", np.arange(rows), weights=rng.random(rows), features={"x": rng.random(rows, np.float32)})
+    ends = rng.integers(0, rows, rows), rng.integers(0, rows, rows)
+    load.write_edges(1, "to", *ends, weights=rng.random(rows), features={"when": np.arange(rows)}, ends_known=True)
+    load.commit()
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+
+
+def resumed(cluster: LocalCluster, job_id: int) -> list[tuple[int, str]]:
+    words = [json.loads(line) for line in cluster["storaged-0"].log.read_text().splitlines() if '"build_resumed"' in line]
+    return [(word["kept"], word["at"]) for word in words if word["job"] == job_id]
+
+
+def come_to(cluster: LocalCluster, client: Client, job_id: int, passes: list[str]) -> tuple[psutil.Process, str]:
+    """The build that is now in the middle of the first of these passes, and which that is."""
+    faults = cluster.faults["storaged-0"]
+    before = len(faults.reached())
+    faults.set(hold_build_in=passes)
+    until(lambda: len(faults.reached()) > before, f"job {job_id} has come to none of {passes}: {client.job(job_id)}")
+    pid, name = faults.reached()[-1]
+    return psutil.Process(pid), name
+
+
+def test_a_build_that_is_stopped_in_every_pass_stops_within_a_second_and_goes_on_in_it(cluster: LocalCluster, client: Client) -> None:
+    client.create_space("stopped", SCHEMA)
+    fill(client, "stopped", MANY)
+    cluster.faults["storaged-0"].set(hold_build_in=list(STEPS))
+    job = client.submit_job("stopped")
+    left = list(STEPS)
+    while left:
+        child, name = come_to(cluster, client, job.job_id, left)
+        assert name == left.pop(0)
+        begun = time.monotonic()
+        client.stop_job(job.job_id)
+        until(lambda: client.job(job.job_id).ended, "it does not stop")
+        assert time.monotonic() - begun < STOP_S
+        stopped = client.job(job.job_id)
+        assert (stopped.state, [task.state for task in stopped.tasks], stopped.version) == ("STOPPED", ["STOPPED"], 0)
+        assert builds(cluster) == [], "the host gave its word and works on"
+        assert not child.is_running()
+        cluster.faults["storaged-0"].set(hold_build_in=left)
+        client.recover_job(job.job_id)
+    done = client.wait(job.job_id, timeout_s=WAIT_S)
+    assert (done.state, done.version) == ("FINISHED", 1)
+    assert [task.attempt for task in done.tasks] == [len(STEPS) + 1]
+    # Of what was done before the pass nothing is done again, and of the rest everything.
+    assert resumed(cluster, job.job_id) == [step for step in STEPS.values() if step[1]]
+    manifest = client.manifest("stopped")
+    assert (manifest.count("NODE", 0), manifest.count("EDGE", 0)) == (MANY, MANY)
+
+
+def test_a_space_that_is_dropped_in_every_pass_of_a_build_leaves_nothing_and_one_of_its_name_is_another(
+    cluster: LocalCluster, client: Client
+) -> None:
+    ids = []
+    for name in STEPS:
+        client.create_space("dropped", SCHEMA)
+        ids.append(client.describe("dropped").space_id)
+        fill(client, "dropped", FEW)
+        cluster.faults["storaged-0"].set(hold_build_in=[name])
+        job = client.submit_job("dropped")
+        child, _ = come_to(cluster, client, job.job_id, [name])
+        begun = time.monotonic()
+        client.drop_space("dropped")
+        assert client.job(job.job_id).state == "STOPPED"
+        until(lambda child=child: not child.is_running(), "its build goes on")  # type: ignore[misc]
+        assert time.monotonic() - begun < STOP_S
+        assert client.job(job.job_id).cause == "space 'dropped' was dropped"
+        with pytest.raises(NotFound, match="dropped"):
+            client.describe("dropped")
+        with pytest.raises(Conflict, match="was dropped: there is nothing to go on with"):
+            client.recover_job(job.job_id)
+    cluster.faults["storaged-0"].set()
+    client.create_space("dropped", SCHEMA)
+    ids.append(client.describe("dropped").space_id)
+    assert len(set(ids)) == len(ids)
+    fill(client, "dropped", FEW)
+    assert client.graph("dropped").build(timeout_s=WAIT_S).version == 1
+    assert len(edges_of(client.graph("dropped"), "to")) == FEW
+
+
+def test_a_space_that_is_dropped_while_its_build_waits_for_its_turn_is_not_built(cluster: LocalCluster, client: Client) -> None:
+    for space in ("first", "waiting"):
+        client.create_space(space, SCHEMA)
+        fill(client, space, FEW)
+    job = client.submit_job("first")
+    child, _ = come_to(cluster, client, job.job_id, ["sweep"])
+    waiting = client.submit_job("waiting")
+    until(lambda: client.job(waiting.job_id).tasks[0].phase == "waits for a slot", "it does not wait")
+    client.drop_space("waiting")
+    until(lambda: len(cluster.get("storaged-0", "/status")["builds"]) == 1, "it waits on")
+    assert client.job(waiting.job_id).state == "STOPPED"
+    assert child.is_running()
+    cluster.faults["storaged-0"].set()
+    assert client.wait(job.job_id, timeout_s=WAIT_S).state == "FINISHED"
