@@ -186,6 +186,11 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "node features": lambda: graph.node_features(people, ["age", "name", "weight"], "person"),
         "paper features": lambda: graph.node_features(papers, ["words", "vec"]),
         "edge features": lambda: graph.edge_features([0, 5, WRITES - 1, 10**12, -1, 5], ["tags", "when"], "writes"),
+        "how many nodes": lambda: graph.count_nodes("person"),
+        "every node once": lambda: list(graph.node_batches("person", 64, seed=SEED, rank=1, world=2)),
+        "pairs of walks": lambda: list(
+            graph.walk_pairs("person2writes2paper-paper2by2person;paper2paper", 4, walks=2, window=2, negatives=2, batch_size=100, seed=SEED)
+        ),
         "nodes by place": lambda: graph.nodes_at("person", np.arange(PEOPLE)[::-3].copy()),
         "scan of nodes": lambda: list(graph.scan_nodes("person", ["name"], rows=13)),
         "scan of edges": lambda: list(graph.scan_edges("writes", ["tags", "when"], rows=37)),
