@@ -14,15 +14,16 @@ from graphkit.jit import settled
 from storaged.draw.lookup import Adjacencies, Located, adjacencies, adjacency, checked_edge_types, located
 from storaged.draw.probability import Drawn, Source, place_probabilities
 from storaged.draw.version import Version, checked_length, checked_outputs
-from storaged.kernel import distinct
+from storaged.kernel import different, distinct
 from storaged.kernel import neighbors as kernel
 from storaged.kernel import union as union_kernel
 from storaged.kernel.rows import measure, measure_rows, position_keys
-from storaged.store.image import EMPTY_F32, EMPTY_F64, Adjacency, PartImage
+from storaged.store.image import EMPTY_F32, EMPTY_F64, EMPTY_U32, EMPTY_U64, Adjacency, PartImage
 
 NEIGHBORS = 3
 """Beside the elements 1 and 2 under rng.RACE."""
 _F32, _F64 = settled(EMPTY_F32), settled(EMPTY_F64)
+_U32, _U64 = settled(EMPTY_U32), settled(EMPTY_U64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -183,6 +184,10 @@ def _draw(version: Version, nodes: Located, union: list[int], positions: NDArray
     which = np.empty(nodes.rows.size * law.count if len(union) > 1 else 0, np.int32)
     if law.replace:
         slots = _draw_with_replacement(nodes, sides, positions, law, which, answer)
+    elif law.different:
+        slots = np.full(nodes.rows.size * law.count, -1, np.int64)
+        for image, mine in nodes.of_parts(version):
+            _draw_different(image, mine, nodes.rows[mine], union[0], positions[mine], law, slots)
     elif len(union) == 1:
         slots = _draw_distinct(nodes, union[0], sides[0], positions, law, answer)
     else:
@@ -249,6 +254,23 @@ def _draw_distinct(nodes: Located, edge_type: int, side: Adjacencies, positions:
         slots,
     )
     return slots[:0] if answer.only_ids else slots
+
+
+def _draw_different(
+    image: PartImage,
+    nodes: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    edge_type: int,
+    positions: NDArray[np.int64],
+    law: _Law,
+    slots: NDArray[np.int64],
+) -> None:
+    """Draw different neighbors along one edge type, for the nodes of one part."""
+    side, own = adjacency(image, edge_type, law.direction), np.empty(rows.size * law.count, np.int64)
+    weights, sums, hot, cold = (_F32, _F64, _U64, _U32) if law.uniform else (side.weights, side.sums, side.hot, side.cold)
+    keys, race_keys = _keys(law.slot_key, positions), _keys(law.race_key(edge_type), positions)
+    different.draw_different(keys, race_keys, settled(rows), np.int64(law.count), side.indptr, side.nbr, weights, sums, hot, cold, own)
+    slots.reshape(-1, law.count)[nodes] = own.reshape(-1, law.count)
 
 
 def _measures(nodes: Located, sides: list[Adjacencies]) -> NDArray[np.float64]:
@@ -322,13 +344,13 @@ def _place_probabilities(
 def _gather(
     version: Version, nodes: Located, union: list[int], law: _Law, which: NDArray[np.int32], slots: NDArray[np.int64], answer: _Answer
 ) -> None:
-    """Put what is wanted of the drawn slots in place; ids are there unless they were drawn from a union without replacement."""
+    """Put what is wanted of the drawn slots in place; ids are there unless they were drawn from a union without replacement, or are different."""
     count = np.int64(law.count)
     if answer.types is not None:
         kernel.place_types(slots, nodes.at, count, which, settled(np.array(union, np.int32)), answer.types)
     for mine, edge_type in enumerate(union):
         side, of = adjacencies(version, edge_type, law.direction), np.int32(mine)
-        if not law.replace and len(union) > 1:
+        if not law.replace and (len(union) > 1 or law.different):
             kernel.gather_ids(slots, nodes.at, nodes.parts, count, which, of, side.nbr, answer.ids)
         if answer.eids is not None:
             kernel.gather_ids(slots, nodes.at, nodes.parts, count, which, of, side.eid, answer.eids)
