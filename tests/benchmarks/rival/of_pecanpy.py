@@ -9,6 +9,7 @@ from typing import Any
 import numba
 import numpy as np
 from answering import Graph, answer, real
+from numba_progress import ProgressBar
 from numpy.typing import NDArray
 from pecanpy import pecanpy
 
@@ -28,7 +29,8 @@ def main(folder: str) -> None:
     move, neighbors = walker.get_move_forward(), walker.get_has_nbrs()
 
     def walk(seed: int) -> NDArray[Any]:
-        found = walker._random_walks(chosen.size, graph.length, seed, chosen, neighbors, move, None)
+        with ProgressBar(total=chosen.size, disable=True) as progress:  # it can not do without
+            found = walker._random_walks(chosen.size, graph.length, seed, chosen, neighbors, move, progress)
         walks = np.asarray(found)[:, : graph.length + 1].astype(np.int64)
         behind = np.asarray(found)[:, -1:]  # the last column says how many nodes a walk has
         return np.where(np.arange(walks.shape[1]) < behind, walks, -1)
