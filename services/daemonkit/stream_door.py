@@ -201,8 +201,9 @@ def _refusal(error: AsterismError) -> list[bytes | memoryview]:
 
 def _hung_up(connection: socket.socket) -> bool:
     """Whether the caller closed its end: there is something to read, and it is nothing."""
+    waiting = select.poll()  # not select(), which knows the first 1024 files of a process only
     try:
-        readable, _, _ = select.select([connection], [], [], 0)
-        return bool(readable) and not connection.recv(1, socket.MSG_PEEK)
+        waiting.register(connection, select.POLLIN)
+        return bool(waiting.poll(0)) and not connection.recv(1, socket.MSG_PEEK)
     except (OSError, ValueError):
         return True

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import resource
 import socket
 import threading
 import time
@@ -183,6 +185,25 @@ def test_a_handler_is_told_that_its_caller_hung_up() -> None:
         there.transport.start(METHOD, request(1), 10).abandon()
         assert over.wait(6)
         assert seen == [False]
+
+
+def test_a_daemon_with_more_than_a_thousand_open_files_answers_as_any_other() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+
+    def answer(asked: Frame, call: Call) -> Frame:
+        call.remaining()
+        return echo(asked, call)
+
+    try:
+        with doors(answer) as there:
+            assert there.ask(1) == [1]
+            assert there.asked_over == ["stream"]
+    finally:
+        for file in held:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_call_beyond_the_queue_is_refused() -> None:
