@@ -142,6 +142,11 @@ def test_every_mutant_is_planted_here_or_is_said_not_to_change_a_share() -> None
         "one stream for all layers",
         "a layer without replacement by -log(u) * w",
         "labels drawn by their parts",
+        "drawn neighbors race again",  # first steps of walks
+        "parallel edges as neighbors of their own",
+        "the first of parallel edges stands for all",
+        "alias and probability swapped, among different neighbors",
+        "zero weight picked, among different neighbors",
         "probabilities without the rest",
     }
     assert {*QUICK, *SLOW, *REFUSED, *unseen} == {mutant.name for mutant in MUTANTS}
