@@ -55,23 +55,23 @@ def graph(client: Client) -> Graph:
     return graph
 
 
-@pytest.fixture(autouse=True)
-def whole(cluster: LocalCluster, client: Client, graph: Graph) -> Iterator[None]:
-    before = edges_of(graph, "to")
-    with Witness(cluster, "g") as witness:
-        yield
-    for faults in cluster.faults.values():
-        faults.set()
-    assert witness.answered > 0
-    settled(cluster, client, ["g"])
-    assert edges_of(graph, "to") == before
-
-
 def until(holds: Callable[[], bool], what: str) -> None:
     end = time.monotonic() + WAIT_S
     while not holds():
         assert time.monotonic() < end, what
         time.sleep(0.02)
+
+
+@pytest.fixture(autouse=True)
+def whole(cluster: LocalCluster, client: Client, graph: Graph) -> Iterator[None]:
+    before = edges_of(graph, "to")
+    with Witness(cluster, "g") as witness:
+        yield
+        for faults in cluster.faults.values():
+            faults.set()
+        until(lambda: witness.answered > 0, "no draw was answered, during the test or after it")
+    settled(cluster, client, ["g"])
+    assert edges_of(graph, "to") == before
 
 
 def held_in_mid_build(cluster: LocalCluster, client: Client, graph: Graph, name: str) -> tuple[Job, psutil.Process]:
