@@ -53,7 +53,7 @@ def write(folder: Path, args: argparse.Namespace) -> None:
     }
     for name, column in columns.items():
         np.save(folder / f"{name}.npy", column)
-    told = {"nodes": args.nodes, "draws": args.draws, "width": 10, "length": 20, "fanouts": args.fanouts, "p": 0.5, "q": 2.0}
+    told = {"nodes": args.nodes, "draws": args.draws, "width": 10, "walkers": args.walkers, "length": 20, "fanouts": args.fanouts, "p": 0.5, "q": 2.0}
     (folder / "graph.json").write_text(json.dumps(told))
 
 
@@ -118,10 +118,11 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--edges", type=int, default=16_000_000)
     parser.add_argument("--draws", type=int, default=1_000_000, help="nodes in a call")
-    parser.add_argument("--starts", type=int, default=100_000, help="nodes whose neighbors are drawn, and that walks start from, in a call")
+    parser.add_argument("--starts", type=int, default=100_000, help="nodes whose neighbors are drawn in a call")
+    parser.add_argument("--walkers", type=int, default=4000, help="walks in a call: some rivals take long")
     parser.add_argument("--batch", type=int, default=1024, help="seeds of a subgraph")
     parser.add_argument("--fanouts", type=int, nargs="+", default=[15, 10])
-    parser.add_argument("--rounds", type=int, default=10, help="turns that each rival has at a task")
+    parser.add_argument("--rounds", type=int, default=3, help="turns that each rival has at a task")
     parser.add_argument("--calls", type=int, default=3, help="calls in a turn")
     parser.add_argument("--only", nargs="*", default=list(PYTHONS), help="which rivals; the first one is what others are compared with")
     parser.add_argument("--tasks", nargs="*", help="which tasks, by the beginning of their names")

@@ -30,6 +30,8 @@ class Graph:
     """Of a task that draws nodes."""
     width: int
     """Neighbors of each node, of a task that draws neighbors."""
+    walkers: int
+    """Walks in a call, from the first of the starts: some rivals take long."""
     length: int
     """Steps of a walk."""
     fanouts: list[int]

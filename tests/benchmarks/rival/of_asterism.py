@@ -51,7 +51,7 @@ def main(folder: str, *more: str) -> None:
             return held.sample_neighbors(starts, "to", graph.width, weighted=weighted, weights=False, seed=seed).nodes
 
         def walk(seed: int, **how: Any) -> Any:
-            return held.random_walk(starts, ["to"], graph.length, seed=seed, **how).nodes
+            return held.random_walk(starts[: graph.walkers], ["to"], graph.length, seed=seed, **how).nodes
 
         def batch(seed: int, weighted: bool) -> Any:
             return held.sample_subgraph(seeds[seed % len(seeds)], graph.fanouts, weighted=weighted, seed=seed)

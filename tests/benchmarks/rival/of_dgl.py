@@ -27,6 +27,7 @@ def main(folder: str) -> None:
     into.create_formats_()
     along.create_formats_()
     del src, dst
+    walkers = starts[: graph.walkers]
     uniform = dgl.dataloading.NeighborSampler(graph.fanouts[::-1], replace=False)
     weighted = dgl.dataloading.NeighborSampler(graph.fanouts[::-1], replace=False, prob="w")
 
@@ -48,10 +49,10 @@ def main(folder: str) -> None:
             "nodes by weight": (lambda _: torch.multinomial(node_weights, graph.draws, replacement=True), len),
             "neighbors by weight": (lambda _: drawn("w"), lambda found: int(found.num_edges())),
             "neighbors uniformly": (lambda _: drawn(None), lambda found: int(found.num_edges())),
-            "walks by weight": (lambda _: dgl.sampling.random_walk(along, starts, length=graph.length, prob="w"), steps),
-            "walks uniformly": (lambda _: dgl.sampling.random_walk(along, starts, length=graph.length), steps),
+            "walks by weight": (lambda _: dgl.sampling.random_walk(along, walkers, length=graph.length, prob="w"), steps),
+            "walks uniformly": (lambda _: dgl.sampling.random_walk(along, walkers, length=graph.length), steps),
             "node2vec by weight": (
-                lambda _: dgl.sampling.node2vec_random_walk(along, starts, graph.p, graph.q, walk_length=graph.length, prob="w"),
+                lambda _: dgl.sampling.node2vec_random_walk(along, walkers, graph.p, graph.q, walk_length=graph.length, prob="w"),
                 steps,
             ),
             "subgraph by weight": (lambda seed: batch(weighted, seed), edges),

@@ -23,6 +23,8 @@ def main(folder: str) -> None:
     shares, total = node_weights / node_weights.sum(), np.cumsum(node_weights)
     del src, weights, order
 
+    walkers = starts[: graph.walkers]
+
     def uniform(nodes: Array, width: int, seed: int) -> Array:
         low, degree = indptr[nodes][:, None], np.diff(indptr)[nodes][:, None]
         at = low + (np.random.default_rng(seed).random((len(nodes), width)) * degree).astype(np.int64)
@@ -35,8 +37,8 @@ def main(folder: str) -> None:
         return np.where(high > low, dst[np.minimum(at, dst.size - 1)], -1)
 
     def walk(seed: int) -> Array:
-        walks = np.full((starts.size, graph.length + 1), -1, np.int64)
-        walks[:, 0] = starts
+        walks = np.full((walkers.size, graph.length + 1), -1, np.int64)
+        walks[:, 0] = walkers
         for step in range(graph.length):
             going = np.flatnonzero(walks[:, step] >= 0)
             walks[going, step + 1] = weighted(walks[going, step], 1, seed * graph.length + step)[:, 0]

@@ -25,7 +25,7 @@ def main(folder: str) -> None:
     walker.indices, walker.data = dst[order].astype(np.uint32), weights[order]
     del src, dst, weights, order
     walker.preprocess_transition_probs()
-    chosen = starts[:: max(1, starts.size // 2000)].astype(np.uint32)  # a step takes long
+    chosen = starts[: graph.walkers][:: max(1, graph.walkers // 2000)].astype(np.uint32)  # a step takes long
     move, neighbors = walker.get_move_forward(), walker.get_has_nbrs()
 
     def walk(seed: int) -> NDArray[Any]:
