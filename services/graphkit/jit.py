@@ -46,7 +46,7 @@ def inlined(fn: Callable[P, R]) -> Callable[P, R]:
     """As `kernel`, for a small step that other kernels call in their innermost loop."""
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
-    compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, error_model="numpy", inline="never")(fn)
+    compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, error_model="numpy", inline="never", forceinline=True)(fn)
     return compiled
 
 

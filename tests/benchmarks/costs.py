@@ -26,7 +26,7 @@ from asterism.formats.rmat import rmat
 from asterism.graph import Graph
 
 SCHEMA: dict[str, Any] = {
-    "nodes": {"n": {"weighted": True, "features": {"x": {"dtype": "float32", "shape": [16]}}}},
+    "nodes": {"n": {"weighted": True, "features": {"x": {"dtype": "float32", "shape": [8]}}}},
     "edges": {"n:to:n": {"weighted": True}},
     "direction": "out",
 }
@@ -44,7 +44,7 @@ def fill(client: asterism.Client, name: str, *, nodes: int, edges: int, parts: i
     for start in range(0, nodes, CHUNK):
         ids = np.arange(start, min(start + CHUNK, nodes))
         rng = np.random.default_rng((1, start))
-        load.write_nodes(chunk, "n", ids, weights=rng.random(ids.size), features={"x": rng.random((ids.size, 16), np.float32)})
+        load.write_nodes(chunk, "n", ids, weights=rng.random(ids.size), features={"x": rng.random((ids.size, 8), np.float32)})
         chunk += 1
     for start in range(0, max(edges, hub), CHUNK):
         count = min(CHUNK, max(edges, hub) - start)
@@ -96,7 +96,7 @@ def operators(graph: Graph, nodes: int) -> dict[str, Callable[[int, int], object
         "sample_neighbors x 10 without replacement": lambda n, seed: graph.sample_neighbors(some[: n // 10], "to", 10, replace=False, seed=seed),
         "random_walk of 10 steps": lambda n, seed: graph.random_walk(some[: n // 10], ["to"], 10, seed=seed),
         "random_walk of 10 steps, p = 0.5, q = 2": lambda n, seed: graph.random_walk(some[: n // 10], ["to"], 10, p=0.5, q=2.0, seed=seed),
-        "node_features, 16 float32": lambda n, seed: graph.node_features(some[:n], ["x"]),
+        "node_features, 8 float32": lambda n, seed: graph.node_features(some[:n], ["x"]),
         "top_k_neighbors, 10": lambda n, seed: graph.top_k_neighbors(some[: n // 10], "to", 10),
     }
 
