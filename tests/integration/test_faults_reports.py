@@ -18,7 +18,7 @@ from asterism_proto.v1 import metad_pb2 as mpb
 from daemonkit.channels import RemoteTransport
 
 LEASE_S = 4.0
-WAIT_S = 120.0
+WAIT_S = 60.0
 A, B = "storaged-a", "storaged-b"
 
 
