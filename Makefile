@@ -2,14 +2,15 @@
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python3.14; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-# DGL's wheels are for this one.
+# DGL's wheels are for this one; PyG's environment takes it too.
 PYTHON_DGL ?= $(shell python3.11 -c 'import venv, ensurepip; print("python3.11")' 2>/dev/null)
 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 DGL := .venv-dgl
-# With ASTERISM_REQUIRE_ALL=1 a test that would be skipped fails, and so does a missing DGL environment.
+PYG := .venv-pyg
+# With ASTERISM_REQUIRE_ALL=1 a test that would be skipped fails, and so does a missing environment of DGL or PyG.
 PYTEST := $(BIN)/python -m pytest $(if $(ASTERISM_REQUIRE_ALL),--require-all)
 # Many tests wait, for leases and for processes that start: two at a time take little more than half as long. A file's tests stay together.
 TEST_WORKERS ?= 2
@@ -17,7 +18,7 @@ BENCHMARKS = $(filter-out __%,$(notdir $(basename $(wildcard tests/benchmarks/*.
 CODE = proto client services tests examples
 PROTOS = $(wildcard proto/asterism_proto/v1/*.proto)
 
-.PHONY: help venv demo test test-slow lint format stubs dgl-env rivals-env bench clean
+.PHONY: help venv demo test test-slow lint format stubs dgl-env pyg-env rivals-env bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -40,10 +41,10 @@ venv: $(VENV)/.dev  ## .venv with everything for development
 demo: $(VENV)/.all  ## load, build, sample and export a shop's graph, in two minutes
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/.dev dgl-env lint  ## lint, then every test but the slow ones
+test: $(VENV)/.dev dgl-env pyg-env lint  ## lint, then every test but the slow ones
 	$(PYTEST) -n $(TEST_WORKERS) --dist loadfile -m 'not slow'
 
-test-slow: $(VENV)/.dev dgl-env  ## the slow tests only
+test-slow: $(VENV)/.dev dgl-env pyg-env  ## the slow tests only
 	$(PYTEST) -m slow
 
 lint: $(VENV)/.dev  ## formatting, rules, types
@@ -68,15 +69,24 @@ dgl-env:  ## .venv-dgl with the real DGL, which the export's tests ask
 		rm -rf $(DGL); echo "no environment with real DGL (it needs python3.11 and its wheels); tests against it are skipped" >&2; \
 		test -z "$(ASTERISM_REQUIRE_ALL)"; fi
 
-rivals-env: dgl-env  ## environments with PyG and PecanPy, which the benchmark of rivals asks beside DGL; what can not be had is left out
+$(PYG)/.done: tests/kit/pyg/requirements.txt pyproject.toml
+	$(PYTHON_DGL) -m venv $(PYG)
+	$(PYG)/bin/python -m pip --disable-pip-version-check install --quiet -r $< -e '.[services,ingest]'
+	@touch $@
+
+pyg-env:  ## .venv-pyg with the real PyG and this checkout, which the adapters' tests ask
+	@if [ -n "$(PYTHON_DGL)" ] && $(MAKE) --no-print-directory $(PYG)/.done; then :; else \
+		rm -rf $(PYG); echo "no environment with real PyG (it needs python3.11 and torch's wheels); tests against it are skipped" >&2; \
+		test -z "$(ASTERISM_REQUIRE_ALL)"; fi
+
+rivals-env: dgl-env pyg-env  ## environments with PecanPy and PyG's samplers, which the benchmark of rivals asks beside DGL; what can not be had is left out
 	-@$(PYTHON_DGL) -m venv .venv-pecanpy && .venv-pecanpy/bin/python -m pip --disable-pip-version-check install --quiet pecanpy==2.0.9
-	-@$(PYTHON_DGL) -m venv .venv-pyg && .venv-pyg/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0 torch-geometric==2.8.1 && \
-		.venv-pyg/bin/python -m pip --disable-pip-version-check install --quiet setuptools wheel && \
-		.venv-pyg/bin/python -m pip --disable-pip-version-check install --quiet --no-build-isolation torch-sparse torch-scatter
+	-@$(PYG)/bin/python -m pip --disable-pip-version-check install --quiet setuptools wheel && \
+		$(PYG)/bin/python -m pip --disable-pip-version-check install --quiet --no-build-isolation torch-sparse torch-scatter
 
 bench: $(VENV)/.dev  ## measure, and print ratios side by side
 	@set -e; for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m tests.benchmarks.$$name; done
 
 clean:  ## remove what make made
-	rm -rf $(VENV) $(DGL) .venv-pyg .venv-pecanpy demo-data dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DGL) $(PYG) .venv-pecanpy demo-data dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find proto client services tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -63,6 +63,15 @@ def dgl_python(root: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def pyg_python(root: Path) -> Path:
+    """The interpreter of the environment with real PyG."""
+    python = root / ".venv-pyg/bin/python"
+    if not python.exists():
+        pytest.skip("there is no environment with real PyG; `make pyg-env` makes it")
+    return python
+
+
+@pytest.fixture(scope="session")
 def compose_command() -> list[str]:
     """What runs compose here, v2 or v1, on a Docker engine that answers."""
     docker = shutil.which("docker")
