@@ -9,6 +9,7 @@ import pytest
 
 from asterism.export import assign
 from asterism.export.plan import Kind
+from asterism.export.repair import fill_nodes
 from asterism_proto.errors import InvalidRequest, NotFound
 
 PAPER = Kind(name="paper", label="paper", type_id=0, columns=())
@@ -38,7 +39,7 @@ def test_random_parts_are_balanced_whatever_the_stride_of_the_ids(stride: int) -
 
 def test_a_part_without_a_node_gets_the_last_one_of_the_fullest() -> None:
     owners = np.array([0, 0, 0, 2, 2, 0], np.int32)
-    (warning,) = assign.fill_empty(owners, parts=4, label="paper")
+    (warning,) = fill_nodes(owners, parts=4, label="paper")
     assert owners.tolist() == [0, 0, 3, 2, 2, 1]
     assert "paper" in warning
     assert "1, 3" in warning
@@ -46,19 +47,20 @@ def test_a_part_without_a_node_gets_the_last_one_of_the_fullest() -> None:
 
 def test_a_complete_assignment_is_left_alone() -> None:
     owners = np.array([0, 1, 2, 0], np.int32)
-    assert assign.fill_empty(owners, parts=3, label="paper") == []
+    assert fill_nodes(owners, parts=3, label="paper") == []
     assert owners.tolist() == [0, 1, 2, 0]
 
 
 def test_too_few_nodes_for_all_parts_are_warned_about() -> None:
     owners = np.array([0, 0], np.int32)
-    (warning,) = assign.fill_empty(owners, parts=3, label="paper")
+    (warning,) = fill_nodes(owners, parts=3, label="paper")
     assert "2 nodes" in warning
-    assert assign.fill_empty(np.array([], np.int32), parts=3, label="paper") == []
+    assert fill_nodes(np.array([], np.int32), parts=3, label="paper") == []
 
 
 def test_a_folder_gives_the_parts_line_by_line(tmp_path: Path) -> None:
-    (owners,), method = assign.from_folder(folder(tmp_path, "2\n0\n1\n1\n"), [PAPER], [4], parts=3)
+    (owners,), made_for, method = assign.from_folder(folder(tmp_path, "2\n0\n1\n1\n"), [PAPER], [4], parts={3, 6})
+    assert made_for == 3
     assert owners.tolist() == [2, 0, 1, 1]
     assert method == "metis"
 
@@ -78,7 +80,7 @@ def test_a_folder_gives_the_parts_line_by_line(tmp_path: Path) -> None:
 )
 def test_a_wrong_line_is_refused_with_file_and_line(tmp_path: Path, lines: str, count: int, words: list[str]) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        assign.from_folder(folder(tmp_path, lines), [PAPER], [count], parts=3)
+        assign.from_folder(folder(tmp_path, lines), [PAPER], [count], parts={3})
     assert [word for word in words if word not in str(raised.value)] == []
 
 
@@ -87,12 +89,12 @@ def test_a_wrong_line_is_refused_with_file_and_line(tmp_path: Path, lines: str, 
 )
 def test_a_wrong_meta_file_is_refused(tmp_path: Path, meta: str, words: str) -> None:
     with pytest.raises(InvalidRequest, match=words):
-        assign.from_folder(folder(tmp_path, "0\n", meta), [PAPER], [1], parts=3)
+        assign.from_folder(folder(tmp_path, "0\n", meta), [PAPER], [1], parts={3})
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match=r"partition_meta\.json"):
-        assign.from_folder(tmp_path, [PAPER], [1], parts=3)
+        assign.from_folder(tmp_path, [PAPER], [1], parts={3})
     other = Kind(name="author", label="author", type_id=1, columns=())
     with pytest.raises(NotFound, match=r"author\.txt"):
-        assign.from_folder(folder(tmp_path, "0\n"), [PAPER, other], [1, 1], parts=3)
+        assign.from_folder(folder(tmp_path, "0\n"), [PAPER, other], [1, 1], parts={3})

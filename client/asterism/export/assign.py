@@ -1,9 +1,9 @@
-"""Which part owns which node: by a hash, by METIS, or as a folder says; and the repair that no type misses a part."""
+"""Which part owns which node: by a hash, or as a folder of assignments says; and writing such a folder."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ Owners = NDArray[np.int32]
 
 _PURPOSE = 0x45585054
 """The tag of these random words under a seed: far from the purposes of draws."""
-_LINES_BYTES = 8 << 20
+_LINES_BYTES, _LINES = 8 << 20, 1 << 20
 
 
 @kernel
@@ -36,8 +36,8 @@ def random(ids: Ids, *, parts: int, seed: int, type_id: int) -> Owners:
     return out
 
 
-def from_folder(folder: Path, kinds: Sequence[Kind], counts: Sequence[int], *, parts: int) -> tuple[list[Owners], str]:
-    """The parts that a folder gives, as DGL's partitioning tools write one, and the name of the algorithm.
+def from_folder(folder: Path, kinds: Sequence[Kind], counts: Sequence[int], *, parts: Collection[int]) -> tuple[list[Owners], int, str]:
+    """The parts that a folder gives, as DGL's partitioning tools write one; how many there are, and the algorithm's name.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ def from_folder(folder: Path, kinds: Sequence[Kind], counts: Sequence[int], *, p
         ``partition_meta.json`` and per node type ``<ntype>.txt``: one part per line, for the type's nodes by id.
     kinds, counts
         The node types, and how many nodes each has.
-    parts : int
-        As many as the folder must be made for.
+    parts : collection of int
+        One of these numbers of parts the folder must be made for.
 
     Raises
     ------
@@ -63,9 +63,9 @@ def from_folder(folder: Path, kinds: Sequence[Kind], counts: Sequence[int], *, p
         made_for, algorithm = int(meta["num_parts"]), str(meta.get("algo_name", "metis"))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidRequest(f"{meta_path}: expected a JSON object with num_parts and algo_name ({error!r})") from error
-    if made_for != parts:
-        raise InvalidRequest(f"{meta_path}: num_parts is {made_for}, the export is asked for {parts}")
-    return [_read_parts(_file_of(folder, kind), count, parts) for kind, count in zip(kinds, counts, strict=True)], algorithm
+    if made_for not in parts:
+        raise InvalidRequest(f"{meta_path}: num_parts is {made_for}, the export is asked for {' or '.join(map(str, sorted(parts)))}")
+    return [_read_parts(_file_of(folder, kind), count, made_for) for kind, count in zip(kinds, counts, strict=True)], made_for, algorithm
 
 
 def _file_of(folder: Path, kind: Kind) -> Path:
@@ -104,24 +104,11 @@ def _first_wrong(path: Path, lines: list[bytes], before: int) -> InvalidRequest:
     return InvalidRequest(f"{path}: lines {before + 1} to {before + len(lines)} are not numbers of parts")
 
 
-def fill_empty(owners: Owners, *, parts: int, label: str) -> list[str]:
-    """Give each part without a node of this type one from the fullest part, in place; say what was done.
-
-    DGL's servers do not start on a feature of no rows. The node with the largest id of the fullest part (the first of
-    equals) moves, so that the same input gives the same repair.
-    """
-    counts = np.bincount(owners, minlength=parts)
-    if len(owners) < parts:
-        return [
-            f"node type {label}: {len(owners)} nodes can not give each of {parts} parts one; export fewer parts, or DGL's servers will not start"
-        ] * (len(owners) > 0)
-    empty = np.flatnonzero(counts == 0)
-    for part in empty:
-        donor = int(np.argmax(counts))
-        owners[np.flatnonzero(owners == donor)[-1]] = part
-        counts[donor] -= 1
-        counts[part] += 1
-    if not empty.size:
-        return []
-    shown = ", ".join(map(str, empty[:8])) + (", ..." if empty.size > 8 else "")
-    return [f"node type {label}: part(s) {shown} had no node of it, so that DGL's servers would not start; one was moved into each"]
+def write_folder(folder: Path, kinds: Sequence[Kind], owners: Sequence[Owners], *, parts: int, method: str) -> None:
+    """Write the parts of nodes into a folder that is there, as `from_folder` and DGL's tools read it."""
+    for kind, each in zip(kinds, owners, strict=True):
+        with open(folder / f"{kind.label}.txt", "wb") as file:
+            for at in range(0, len(each), _LINES):
+                file.write(b"".join(b"%d\n" % part for part in each[at : at + _LINES].tolist()))
+    meta = {"version": "1.0.0", "num_parts": parts, "algo_name": method}
+    (folder / "partition_meta.json").write_text(json.dumps(meta, indent=4) + "\n")

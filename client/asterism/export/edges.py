@@ -17,7 +17,7 @@ from asterism.export.layout import NodeTable, Ranges
 from asterism.export.nodes import split, taken, write_list
 from asterism.export.plan import Kind
 from asterism.export.run import Meter, Run, column
-from asterism.export.source import Ids
+from asterism.export.source import Array, Ids
 from asterism.export.spool import Spool
 from asterism_proto.errors import Corrupt
 from graphkit.split import group
@@ -101,7 +101,7 @@ def read_edges(run: Run, tables: list[NodeTable], nodes: Ranges) -> Edges:
         owned=owned,
         outer=[Outer(src=run.spool(f"outer-{p}-src"), dst=run.spool(f"outer-{p}-dst"), gid=run.spool(f"outer-{p}-gid")) for p in range(run.parts)],
     )
-    _warn(run, counts)
+    _warn(run, counts, trainers=nodes.ends_of_trainers is not None)
     sorting = Meter(run, "edge features", found.ranges.total)
     for part in range(run.parts):
         _write_part(run, found, nodes, part)
@@ -123,11 +123,11 @@ def _open(run: Run, kind: Kind, part: int) -> Owned:
     )
 
 
-def _warn(run: Run, counts: NDArray[np.int64]) -> None:
+def _warn(run: Run, counts: NDArray[np.int64], *, trainers: bool) -> None:
     for place, kind in enumerate(run.plan.edges):
         if not counts[:, place].any():
             run.warn(f"edge type {kind.label} has no edges")
-        elif kind.columns and run.parts > 1:
+        elif (kind.columns or trainers) and run.parts > 1:
             without = np.flatnonzero(counts[:, place] == 0)
             if without.size:
                 shown = ", ".join(map(str, without[:8].tolist())) + (", ..." if without.size > 8 else "")
@@ -149,12 +149,22 @@ def _write_part(run: Run, edges: Edges, nodes: Ranges, part: int) -> None:
         _rewrite(rows.eid, rows.eid.read()[order])
         _keep_outer(edges, rows, nodes, part, int(edges.ranges.starts[part, place]))
         original[kind.label] = column(rows.eid)
+        if nodes.ends_of_trainers is not None:
+            # An edge is its destination's trainer's.
+            features[f"{kind.label}/trainer_id"] = _trainers_of(rows, nodes)
         features |= {f"{kind.label}/{name}": column(spool, order) for name, spool in rows.columns.items()}
     run.write(part, "edge_feat.dgl", features)
     run.write(part, "orig_eids.dgl", original)
     for rows in edges.owned[part]:
         for spool in rows.columns.values():
             spool.drop()
+
+
+def _trainers_of(rows: Owned, nodes: Ranges) -> Column:
+    def pieces() -> Iterator[Array]:
+        return (nodes.trainers(dst) for dst in rows.dst.pieces())
+
+    return Column(dtype=np.dtype(np.int64), shape=(rows.dst.rows,), pieces=pieces)
 
 
 def _sort(rows: Owned, nodes: Ranges, part: int) -> Ids:

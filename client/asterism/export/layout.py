@@ -1,6 +1,6 @@
 """The id space of a partition: who owns which range of nodes, and where a stored node id lies in it.
 
-A *global* id numbers all nodes by (part, node type, stored id); an edge's numbers all edges by (owner, edge type,
+A *global* id numbers all nodes by (part, node type, trainer where there are several, stored id); an edge's numbers all edges by (owner, edge type,
 destination). A *type-wise* id numbers the nodes of one type in the same order: it is what users of a DistGraph see.
 """
 
@@ -29,10 +29,17 @@ class Ranges:
 
     starts: Counts
     """int64 [parts, types + 1]: part p owns ``starts[p, t] .. starts[p, t + 1] - 1`` of type t."""
+    ends_of_trainers: Counts | None = None
+    """int64 [parts, types, trainers]: where the ids of each trainer end, within a part and type; None: one to a part."""
 
     @classmethod
-    def of(cls, counts: Counts) -> Ranges:
-        """The ranges for counts [parts, types]."""
+    def of(cls, counts: Counts, trainers: int = 1) -> Ranges:
+        """The ranges for counts [parts, types], or [parts * trainers, types]: trainers follow each other within a part and type."""
+        if trainers > 1:
+            by_trainer = counts.reshape(-1, trainers, counts.shape[1])
+            whole = cls.of(by_trainer.sum(axis=1))
+            ends = whole.starts[:, :-1, None] + np.cumsum(by_trainer, axis=1).transpose(0, 2, 1)
+            return cls(starts=whole.starts, ends_of_trainers=ends)
         parts, types = counts.shape
         ends = np.cumsum(counts.reshape(-1), dtype=np.int64).reshape(parts, types)
         starts = np.concatenate([np.zeros((parts, 1), np.int64), ends], axis=1)
@@ -63,6 +70,15 @@ class Ranges:
         """int32[n]: the type of each global id."""
         ends = self.starts[:, 1:].reshape(-1)
         found: NDArray[np.int32] = (np.searchsorted(ends, ids, side="right") % (self.starts.shape[1] - 1)).astype(np.int32)
+        return found
+
+    def trainers(self, ids: Ids) -> Ids:
+        """int64[n]: the trainer of each global id, numbered over all parts; the part where each has one."""
+        if self.ends_of_trainers is None:
+            return self.owners(ids).astype(np.int64)
+        _, types, trainers = self.ends_of_trainers.shape
+        at: Ids = np.searchsorted(self.ends_of_trainers.reshape(-1), ids, side="right")
+        found: Ids = at // (types * trainers) * trainers + at % trainers
         return found
 
     def spans(self, kind: int) -> list[list[int]]:
@@ -109,11 +125,11 @@ class NodeTable:
         known = rank >= 0
         return self.gids[rank] if known.all() else np.where(known, self.gids[np.where(known, rank, 0)], -1)
 
-    def settle(self, owners: NDArray[np.int32], ranges: Ranges, kind: int) -> Iterator[Ids]:
-        """Take each node's part and number the nodes; give the stored ids of each part, in the new order."""
-        order, offsets = group(owners, len(ranges.starts))
+    def settle(self, owners: NDArray[np.int32], ranges: Ranges, kind: int, trainers: int = 1) -> Iterator[Ids]:
+        """Take each node's part (part * trainers + trainer) and number the nodes; give the stored ids of each part, in the new order."""
+        order, offsets = group(owners, len(ranges.starts) * trainers)
         self.gids = np.empty(len(owners), np.int64)
-        for part, (low, high) in enumerate(pairwise(offsets.tolist())):
+        for part, (low, high) in enumerate(pairwise(offsets[::trainers].tolist())):
             mine = order[low:high]
             start = int(ranges.starts[part, kind])
             self.gids[mine] = np.arange(start, start + high - low)

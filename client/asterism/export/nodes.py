@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +18,8 @@ from asterism.export.source import Array, Ids, NodeRows
 from asterism.export.spool import Spool
 from asterism_proto.errors import Corrupt, InvalidRequest
 from graphkit.split import group
+
+_STEP = 1 << 20
 
 
 def read_ids(run: Run) -> list[NodeTable]:
@@ -40,15 +43,15 @@ def read_ids(run: Run) -> list[NodeTable]:
     return tables
 
 
-def number(run: Run, tables: list[NodeTable], owners: list[Owners]) -> Ranges:
+def number(run: Run, tables: list[NodeTable], owners: list[Owners], *, trainers: int = 1) -> Ranges:
     """Settle the global ids, and write each part's original ids and the whole list of them by type."""
-    counts = np.stack([np.bincount(each, minlength=run.parts) for each in owners], axis=1)
-    if int(counts.sum(axis=1).max()) >= 1 << 31:
-        raise InvalidRequest(f"a part would own {counts.sum(axis=1).max()} nodes; export more parts, of fewer than 2^31 nodes each")
-    ranges = Ranges.of(counts)
+    ranges = Ranges.of(np.stack([np.bincount(each, minlength=run.parts * trainers) for each in owners], axis=1), trainers)
+    most = int(ranges.counts.sum(axis=1).max())
+    if most >= 1 << 31:
+        raise InvalidRequest(f"a part would own {most} nodes; export more parts, of fewer than 2^31 nodes each")
     original: list[dict[str, Spool]] = [{} for _ in range(run.parts)]
     for place, (kind, table) in enumerate(zip(run.plan.nodes, tables, strict=True)):
-        for part, ids in enumerate(table.settle(owners[place], ranges, place)):
+        for part, ids in enumerate(table.settle(owners[place], ranges, place, trainers)):
             spool = original[part][kind.label] = run.spool(f"orig-{kind.type_id}-{part}")
             spool.append(ids)
         write_list(run, "node_ids", kind.label, [each[kind.label] for each in original])
@@ -90,7 +93,7 @@ def write_features(run: Run, tables: list[NodeTable], ranges: Ranges) -> None:
             _deal(batch, kind, tables[place], ranges, place, spools[place])
             meter.add(len(batch.ids))
     for part in range(run.parts):
-        tensors: dict[str, Column] = {}
+        tensors: dict[str, Column] = trainers_of(ranges, part, [kind.label for kind in run.plan.nodes])
         for place, kind in kinds:
             rows = spools[place][part]
             if not rows.at.rows and len(tables[place]):
@@ -101,6 +104,20 @@ def write_features(run: Run, tables: list[NodeTable], ranges: Ranges) -> None:
         for place, _ in kinds:
             for spool in (spools[place][part].at, *spools[place][part].columns.values()):
                 spool.drop()
+
+
+def trainers_of(ranges: Ranges, part: int, labels: list[str]) -> dict[str, Column]:
+    """DGL's feature ``trainer_id`` of a part's nodes of each type, where a part has several trainers."""
+    if ranges.ends_of_trainers is None:
+        return {}
+
+    def pieces(low: int, high: int) -> Iterator[Array]:
+        return (ranges.trainers(np.arange(at, min(high, at + _STEP))) for at in range(low, high, _STEP))
+
+    found = {}
+    for label, low, high in zip(labels, ranges.starts[part, :-1].tolist(), ranges.starts[part, 1:].tolist(), strict=True):
+        found[f"{label}/trainer_id"] = Column(dtype=np.dtype(np.int64), shape=(high - low,), pieces=partial(pieces, low, high))
+    return found
 
 
 def _open(run: Run, kind: Kind) -> list[_Rows]:

@@ -7,59 +7,40 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from asterism.export import assign as assignment
-from asterism.export import metis
-from asterism.export.edges import Edges, ends, read_edges
-from asterism.export.layout import NodeTable, Ranges
+from asterism.export.edges import Edges, read_edges
+from asterism.export.layout import Ranges
+from asterism.export.methods import METHODS, Assignment, Balance, owners_of
 from asterism.export.nodes import number, read_ids, write_features
 from asterism.export.parts import FORMATS, write_graphs_of_parts
 from asterism.export.plan import Plan, checked_name, plan
+from asterism.export.repair import fill_empty
 from asterism.export.report import ExportReport, PartReport
-from asterism.export.run import Meter, Run
+from asterism.export.run import Run
 from asterism.export.seal import unfinished, write_manifest
 from asterism.export.source import Progress, Scannable, held
 from asterism_proto.errors import InvalidRequest
 
-MAX_PARTS = 1 << 15
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to partition: the words of `dgl`, checked."""
+    """How to write what is assigned: the words of `dgl`, checked."""
 
-    parts: int
-    assign: str | Path
-    seed: int
+    assignment: Assignment
     halo_hops: int
     graph_name: str
     formats: tuple[str, ...]
-    balance_ntypes: bool
-    balance_edges: bool
-    objective: str
 
     def __post_init__(self) -> None:
-        if not 1 <= self.parts <= MAX_PARTS:
-            raise InvalidRequest(f"parts {self.parts}: expected 1 to {MAX_PARTS}")
         if self.halo_hops < 1:
             raise InvalidRequest(f"halo_hops {self.halo_hops}: DGL needs the in-edges of a part's nodes, so at least 1")
         if not self.formats or not set(self.formats) <= set(FORMATS):
             raise InvalidRequest(f"formats {list(self.formats)}: expected some of {', '.join(FORMATS)}")
-        if self.objective not in metis.OBJECTIVES:
-            raise InvalidRequest(f"objective {self.objective!r}: expected cut or vol")
         checked_name("graph_name", self.graph_name)
         if self.graph_name == "manifest":
             raise InvalidRequest("graph_name 'manifest': manifest.json is another file of the export; choose another name")
-
-    @property
-    def method(self) -> str:
-        """How nodes are assigned, in a word or as a folder."""
-        return str(self.assign)
 
 
 def dgl(
@@ -75,9 +56,12 @@ def dgl(
     homogeneous: bool = False,
     weight: str | None = "weight",
     formats: Sequence[str] = ("coo",),
-    balance_ntypes: bool = True,
+    num_trainers_per_machine: int = 1,
+    balance_ntypes: Balance = True,
     balance_edges: bool = False,
     objective: str = "cut",
+    imbalance: float = 0.03,
+    passes: int = 1,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> ExportReport:
@@ -91,9 +75,10 @@ def dgl(
         The folder to make. It appears when all is written.
     parts : int
         How many partitions.
-    assign : {"random", "metis"} or Path
-        Which part a node goes to: by a hash of (seed, type, id); so that few edges are cut (in memory); or as a folder
-        says, with ``<ntype>.txt`` (a part per line, nodes by id) and ``partition_meta.json``.
+    assign : {"random", "metis", "ldg", "fennel"} or Path
+        Which part a node goes to: by a hash of (seed, type, id); so that few edges are cut, by METIS in memory or by a
+        streaming partitioner in some bytes per node; or as a folder says, with ``<ntype>.txt`` (a part per line, nodes
+        by id) and ``partition_meta.json``.
     seed, version : int
         Of the assignment; of the space, None being the current one.
     halo_hops : int
@@ -106,8 +91,19 @@ def dgl(
         The feature that weights of weighted types are written as; None leaves them out.
     formats : sequence of {"coo", "csr", "csc"}
         What ``graph.dgl`` holds. DGL makes what is missing when it is needed.
-    balance_ntypes, balance_edges, objective : bool, bool, {"cut", "vol"}
-        For METIS: balance each node type over the parts; balance the in-degrees; fewest edges between parts, or least traffic.
+    num_trainers_per_machine : int
+        More than 1: divide each part among so many trainers; nodes and edges get a feature ``trainer_id``.
+    balance_ntypes : bool or dict
+        For METIS and the streaming ones: balance each node type over the parts by itself; or, by node type, each value of
+        a feature (its name) or of an array (nodes by id).
+    balance_edges : bool
+        Balance the in-degrees over the parts too.
+    objective : {"cut", "vol"}
+        For METIS: fewest edges between parts, or least traffic.
+    imbalance : float
+        By which share a part may be larger than the others.
+    passes : int
+        For the streaming ones: how often they go over the nodes; a few passes cut fewer edges.
     overwrite : bool
         Replace a folder that is not empty.
     progress : callable, optional
@@ -125,15 +121,20 @@ def dgl(
     """
     began = time.monotonic()
     options = Options(
-        parts=parts,
-        assign=_known(assign),
-        seed=seed,
+        assignment=Assignment(
+            method=assign if assign in METHODS else Path(assign),
+            parts=parts,
+            trainers=num_trainers_per_machine,
+            seed=seed,
+            balance_ntypes=balance_ntypes,
+            balance_edges=balance_edges,
+            objective=objective,
+            imbalance=imbalance,
+            passes=passes,
+        ),
         halo_hops=halo_hops,
         graph_name=graph_name or graph.space,
         formats=tuple(formats),
-        balance_ntypes=balance_ntypes,
-        balance_edges=balance_edges,
-        objective=objective,
     )
     layout = plan(graph.schema, homogeneous=homogeneous, weight=weight)
     with unfinished(out := Path(out), overwrite=overwrite) as partial, held(graph, version, f"export to {out.absolute()}") as source:
@@ -144,21 +145,12 @@ def dgl(
         config=out / f"{options.graph_name}.json",
         version=run.version,
         seed=seed,
-        assign=options.method,
+        assign=str(options.assignment.method),
         parts=tuple(reports),
         edge_cut=cut,
         warnings=tuple(run.warnings),
         seconds=time.monotonic() - began,
     )
-
-
-def _known(assign: str | Path) -> str | Path:
-    """A word for a method, or a folder that is there."""
-    if assign in ("random", "metis"):
-        return assign
-    if not Path(assign).is_dir():
-        raise InvalidRequest(f"assign {str(assign)!r}: expected random, metis, or a folder of assignments")
-    return Path(assign)
 
 
 def _begin(graph: Scannable, layout: Plan, version: int | None, parts: int, partial: Path, progress: Progress | None) -> Run:
@@ -183,11 +175,9 @@ def _pin(graph: Scannable, layout: Plan, version: int | None) -> int:
 
 def _write(run: Run, options: Options) -> tuple[list[PartReport], int]:
     tables = read_ids(run)
-    owners, method = _assign(run, options, tables)
-    for kind, each in zip(run.plan.nodes, owners, strict=True):
-        for warning in assignment.fill_empty(each, parts=run.parts, label=kind.label):
-            run.warn(warning)
-    nodes = number(run, tables, owners)
+    owners, method = owners_of(run, options.assignment, tables)
+    fill_empty(run, owners, tables, trainers=options.assignment.trainers)
+    nodes = number(run, tables, owners, trainers=options.assignment.trainers)
     owners.clear()
     write_features(run, tables, nodes)
     edges = read_edges(run, tables, nodes)
@@ -197,52 +187,6 @@ def _write(run: Run, options: Options) -> tuple[list[PartReport], int]:
     _configure(run, options, method, nodes, edges.ranges)
     write_manifest(run, _described(run, options, method, nodes, edges))
     return reports, edges.cut
-
-
-def _assign(run: Run, options: Options, tables: list[NodeTable]) -> tuple[list[assignment.Owners], str]:
-    """The part of each node, by type and rank, and DGL's word for the method."""
-    if isinstance(options.assign, Path):
-        return assignment.from_folder(options.assign, run.plan.nodes, [len(table) for table in tables], parts=run.parts)
-    if options.assign == "metis":
-        return _by_metis(run, options, tables), "metis"
-    return [
-        assignment.random(table.ids, parts=run.parts, seed=options.seed, type_id=kind.type_id)
-        for kind, table in zip(run.plan.nodes, tables, strict=True)
-    ], "random"
-
-
-def _by_metis(run: Run, options: Options, tables: list[NodeTable]) -> list[assignment.Owners]:
-    """METIS over all types at once, a node's number being its rank after those of the types before."""
-    sizes = np.array([len(table) for table in tables], np.int64)
-    firsts = np.concatenate([[0], np.cumsum(sizes)])
-    total = int(firsts[-1])
-    spools = run.spool("metis-src"), run.spool("metis-dst")
-    meter = Meter(run, "edges for METIS", None)
-    for kind in run.plan.edges:
-        for batch in run.graph.scan_edges(kind.name, (), version=run.version, rows=kind.batch_rows):
-            src, dst = ends(run, kind, batch.src, batch.dst, tables, gids=False)
-            spools[0].append(src + firsts[kind.src])
-            spools[1].append(dst + firsts[kind.dst])
-            meter.add(len(src))
-    src, dst = (spool.read() for spool in spools)
-    types = np.repeat(np.arange(len(sizes)), sizes)
-    constraints = [types == t for t in np.flatnonzero(sizes)] if options.balance_ntypes else [np.ones(total, np.int64)]
-    if options.balance_edges and len(dst):
-        constraints.append(np.bincount(dst, minlength=total))
-    for spool in spools:
-        spool.drop()
-    meter = Meter(run, "METIS", total)
-    found, warnings = metis.partition(
-        metis.adjacency(src, dst, total),
-        run.parts,
-        constraints=np.stack(constraints, axis=1).astype(np.int64),
-        seed=options.seed,
-        objective=options.objective,
-    )
-    meter.add(total)
-    for warning in warnings:
-        run.warn(warning)
-    return [found[a:b].copy() for a, b in pairwise(firsts.tolist())]
 
 
 def _configure(run: Run, options: Options, method: str, nodes: Ranges, edges: Ranges) -> None:
@@ -270,8 +214,7 @@ def _described(run: Run, options: Options, method: str, nodes: Ranges, edges: Ed
     return {
         "space": run.graph.space,
         "version": run.version,
-        "seed": options.seed,
-        "assign": options.method,
+        **options.assignment.described,
         "part_method": method,
         "parts": run.parts,
         "halo_hops": options.halo_hops,

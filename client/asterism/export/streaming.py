@@ -1,0 +1,339 @@
+"""Streaming partitioners, for graphs beyond memory: nodes are placed one after the other, each once its neighbors are looked at.
+
+A node goes to the part that holds most of its neighbors, less a penalty for how full the part is:
+
+* ``ldg``, linear deterministic greedy: ``neighbors * (1 - fill)``, where ``fill`` is the part's share of its capacity
+  (Stanton & Kliot, "Streaming graph partitioning for large distributed graphs", KDD 2012).
+* ``fennel``: ``neighbors - 1.5 * edges / nodes * sqrt(load)``, where ``load`` is 1 where the part has its even share (Tsourakakis,
+  Gkantsidis, Radunovic & Vojnovic, "FENNEL: streaming graph partitioning for massive scale graphs", WSDM 2014, section 4:
+  gamma = 3/2, alpha = edges * sqrt(parts) / nodes^1.5).
+
+Further passes (Nishimura & Ugander, "Restreaming graph partitioning", KDD 2013) fill the parts anew, and take the last
+pass's part of a neighbor that this pass has not come to; in ``fennel`` the penalty grows by half in each.
+
+Every class of nodes (a type, or what else is to be balanced) has loads and capacities of its own, and a capacity is
+never exceeded. Memory is a few words per node; edges are read from scratch files, sorted by stretches of the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism.export.pairs import Pairs, number_type
+from asterism.export.source import Ids
+from asterism.export.spool import Spool
+from graphkit.jit import inlined, kernel, settled
+from graphkit.rng import below, key_of, word
+
+METHODS = ("ldg", "fennel")
+STRETCH_ENTRIES = 1 << 24
+"""How many ends of edges are in memory at once: stretches of the stream are so long, and at least one node."""
+_PURPOSE = 0x53545245
+"""The tag of these random words under a seed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Demands:
+    """What is to be even over the parts."""
+
+    classes: NDArray[np.uint8]
+    """uint8 [n]: the class of each node; each class is balanced by itself."""
+    edges: bool
+    """Balance the in-degrees of all nodes too."""
+    imbalance: float
+    """How much more than its even share a part may get."""
+
+
+@inlined
+def _best(
+    neighbors: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    capacity: np.int64,
+    even: np.float64,
+    load: NDArray[np.int64],
+    load_capacity: np.int64,
+    even_load: np.float64,
+    degree: np.int64,
+    penalty: np.float64,
+    start: np.int64,
+) -> np.int64:
+    """The place to put a node into: ``penalty`` is Fennel's, or negative for LDG; ``start`` says who wins among equals."""
+    places = neighbors.shape[0]
+    best, best_score, best_size, best_fits = np.int64(-1), 0.0, np.int64(0), False
+    for i in range(places):
+        at = start + i
+        if at >= places:
+            at -= places
+        if sizes[at] >= capacity:
+            continue
+        fits = load[at] + degree <= load_capacity
+        if penalty < 0:
+            score = neighbors[at] * (1.0 - sizes[at] / capacity)
+            if load_capacity < 0x7FFFFFFFFFFFFFFF:
+                score *= max(0.0, 1.0 - load[at] / load_capacity)
+        else:
+            score = neighbors[at] - penalty * np.sqrt(sizes[at] / even)
+            if load_capacity < 0x7FFFFFFFFFFFFFFF:
+                score -= penalty * np.sqrt(load[at] / even_load)
+        better = score > best_score or (score == best_score and sizes[at] < best_size)
+        if best < 0 or (fits and not best_fits) or (fits == best_fits and better):
+            best, best_score, best_size, best_fits = np.int64(at), score, sizes[at], fits
+    return best
+
+
+@kernel
+def _place(
+    first: np.int64,
+    order: NDArray[Any],
+    indptr: NDArray[np.int64],
+    neighbors: NDArray[Any],
+    in_degrees: NDArray[np.int64],
+    classes: NDArray[np.uint8],
+    capacities: NDArray[np.int64],
+    even: NDArray[np.float64],
+    load_capacity: np.int64,
+    even_load: np.float64,
+    penalty: np.float64,
+    key: np.uint64,
+    groups: np.int64,
+    sizes: NDArray[np.int64],
+    load: NDArray[np.int64],
+    owners: NDArray[np.int32],
+) -> None:
+    """Place the nodes ``order[first:]`` whose neighbors are given; ``sizes`` [classes, parts] and ``load`` [parts] count up."""
+    parts = load.shape[0]
+    each = parts // groups  # parts of a group
+    near, group_near = np.zeros(parts, np.int64), np.zeros(groups, np.int64)
+    group_sizes, group_load = np.zeros((sizes.shape[0], groups), np.int64), np.zeros(groups, np.int64)
+    for c in range(sizes.shape[0]):
+        for p in range(parts):
+            group_sizes[c, p // each] += sizes[c, p]
+    for p in range(parts):
+        group_load[p // each] += load[p]
+    unbounded = load_capacity == 0x7FFFFFFFFFFFFFFF
+    for i in range(indptr.shape[0] - 1):
+        v = order[first + i]
+        c, degree = classes[v], in_degrees[v]
+        near[:] = 0
+        group_near[:] = 0
+        for j in range(indptr[i], indptr[i + 1]):
+            p = owners[neighbors[j]]
+            if p >= 0:
+                near[p] += 1
+                group_near[p // each] += 1
+        w = word(key, np.uint64(v))
+        g = _best(
+            group_near,
+            group_sizes[c],
+            capacities[c] * each,
+            even[c] * each,
+            group_load,
+            load_capacity if unbounded else load_capacity * each,
+            even_load * each,
+            degree,
+            penalty,
+            np.int64(below(w, np.uint64(groups))),
+        )
+        low, high = g * each, (g + 1) * each
+        best = low
+        if each > 1:
+            best += _best(
+                near[low:high],
+                sizes[c, low:high],
+                capacities[c],
+                even[c],
+                load[low:high],
+                load_capacity,
+                even_load,
+                degree,
+                penalty,
+                np.int64(below(word(key, ~np.uint64(v)), np.uint64(each))),
+            )
+        owners[v] = best
+        sizes[c, best] += 1
+        load[best] += degree
+        group_sizes[c, g] += 1
+        group_load[g] += degree
+
+
+@kernel
+def _interleave(sizes: NDArray[np.int64], order: NDArray[Any]) -> None:
+    """Nodes of all types in the order of their ids' ranks, as a share of their type."""
+    types = sizes.shape[0]
+    done, firsts = np.zeros(types, np.int64), np.zeros(types, np.int64)
+    for t in range(1, types):
+        firsts[t] = firsts[t - 1] + sizes[t - 1]
+    for i in range(order.shape[0]):
+        least, best = 2.0, 0
+        for t in range(types):
+            if done[t] < sizes[t]:
+                share = (done[t] + 0.5) / sizes[t]
+                if share < least:
+                    least, best = share, t
+        order[i] = firsts[best] + done[best]
+        done[best] += 1
+
+
+@kernel
+def _deal(
+    pairs: NDArray[Any], position: NDArray[Any], ends: NDArray[np.int64], counts: NDArray[np.int64], at: NDArray[np.int64], out: NDArray[Any]
+) -> None:
+    """Rows (position, neighbor) of both ends of each edge, by the stretch of the position."""
+    stretches = ends.shape[0]
+    for write in range(2):
+        if write:
+            before = 0
+            for s in range(stretches):
+                at[s] = before
+                before += counts[s]
+        for i in range(pairs.shape[0]):
+            for side in range(2):
+                where = position[pairs[i, side]]
+                low, high = 0, stretches - 1
+                while low < high:
+                    middle = (low + high) // 2
+                    if where < ends[middle]:
+                        high = middle
+                    else:
+                        low = middle + 1
+                if write:
+                    out[at[low], 0], out[at[low], 1] = where, pairs[i, 1 - side]
+                    at[low] += 1
+                else:
+                    counts[low] += 1
+
+
+@kernel
+def _fill(rows: NDArray[Any], first: np.int64, at: NDArray[np.int64], neighbors: NDArray[Any]) -> None:
+    for i in range(rows.shape[0]):
+        place = rows[i, 0] - first
+        neighbors[at[place]] = rows[i, 1]
+        at[place] += 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Stream:
+    """The order of nodes, and their neighbors on disk."""
+
+    order: NDArray[Any]
+    ends: Ids
+    """Where in ``order`` each stretch ends."""
+    spools: list[Spool]
+    degrees: Ids
+    """int64 [n], by position."""
+
+    def stretch(self, number: int) -> tuple[int, Ids, NDArray[Any]]:
+        """The first position of a stretch, and the neighbors of each of its nodes, as (indptr, neighbors)."""
+        first = int(self.ends[number - 1]) if number else 0
+        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.degrees[first : int(self.ends[number])])])
+        neighbors, at = np.empty(int(indptr[-1]), self.order.dtype), indptr[:-1].copy()
+        for piece in self.spools[number].pieces():
+            _fill(settled(piece), np.int64(first), at, neighbors)
+        return first, indptr, neighbors
+
+
+def _laid_out(pairs: Pairs, sizes: Ids, scratch: Path, stretch_entries: int) -> _Stream:
+    order = np.empty(pairs.nodes, number_type(pairs.nodes))
+    _interleave(settled(sizes), order)
+    position = np.empty_like(order)
+    position[order] = np.arange(len(order), dtype=order.dtype)
+    degrees = pairs.degrees[order]
+    until = np.cumsum(degrees)
+    # A stretch ends before the node that would make it too long, and holds one in any case.
+    ends: list[int] = []
+    while not ends or ends[-1] < len(order):
+        begun = int(until[ends[-1] - 1]) if ends else 0
+        ends.append(max((ends[-1] if ends else 0) + 1, int(np.searchsorted(until, begun + stretch_entries, side="right"))))
+    del until
+    stops = np.array(ends, np.int64)
+    spools = [Spool(path=scratch / f"stretch-{i}", dtype=order.dtype, shape=(2,)) for i in range(len(ends))]
+    for piece in pairs.pieces():
+        out, counts, at = np.empty((2 * len(piece), 2), order.dtype), np.zeros(len(ends), np.int64), np.zeros(len(ends), np.int64)
+        _deal(piece, settled(position), settled(stops), counts, at, out)
+        for i in np.flatnonzero(counts).tolist():
+            spools[i].append(out[at[i] - counts[i] : at[i]])
+    return _Stream(order=order, ends=stops, spools=spools, degrees=degrees)
+
+
+def partition(
+    pairs: Pairs,
+    sizes: Ids,
+    *,
+    parts: int,
+    groups: int,
+    method: str,
+    demands: Demands,
+    seed: int,
+    passes: int,
+    scratch: Path,
+    tell: Callable[[int], None] = lambda rows: None,
+    stretch_entries: int = STRETCH_ENTRIES,
+) -> NDArray[np.int32]:
+    """A part for each node; equal for equal input and seed.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        The edges.
+    sizes : int64 [types]
+        Nodes of each type: types take turns in the stream, each in the order of its ids.
+    parts, groups : int
+        How many parts, and how many groups of neighboring parts: the group is chosen first, then the part in it.
+    method : {"ldg", "fennel"}
+    demands : Demands
+        What is balanced: a part gets at most ``ceil((1 + imbalance) * n / parts)`` of each class. In-degrees likewise, as
+        long as a part with room for the node can take them.
+    seed : int
+        Decides between equals.
+    passes : int
+        How often the stream goes by.
+    scratch : Path
+        A folder for the neighbors: four (below 2^31 nodes) or eight bytes for each of four numbers an edge.
+    tell : callable
+        Called with the number of nodes that were placed since.
+    stretch_entries : int
+        How many neighbors to hold in memory.
+
+    Returns
+    -------
+    int32 [n]
+    """
+    stream = _laid_out(pairs, sizes, scratch, stretch_entries)
+    counts = np.bincount(demands.classes, minlength=1)
+    even = counts / parts
+    capacities = np.ceil((1 + demands.imbalance) * even).astype(np.int64)
+    total = int(pairs.in_degrees.sum())
+    load_capacity = int(np.ceil((1 + demands.imbalance) * total / parts)) if demands.edges and total else 0x7FFFFFFFFFFFFFFF
+    owners = np.full(pairs.nodes, -1, np.int32)
+    for number in range(passes):
+        penalty = -1.0 if method == "ldg" else 1.5 * 1.5**number * len(pairs) / max(1, pairs.nodes)
+        loads = np.zeros((len(counts), parts), np.int64), np.zeros(parts, np.int64)
+        for stretch in range(len(stream.ends)):
+            first, indptr, neighbors = stream.stretch(stretch)
+            _place(
+                np.int64(first),
+                settled(stream.order),
+                settled(indptr),
+                settled(neighbors),
+                settled(pairs.in_degrees),
+                settled(demands.classes),
+                settled(capacities),
+                settled(np.maximum(even, 1e-300)),
+                np.int64(load_capacity),
+                np.float64(max(total / parts, 1e-300)),
+                np.float64(penalty),
+                key_of(seed, _PURPOSE),
+                np.int64(groups),
+                *loads,
+                owners,
+            )
+            tell(len(indptr) - 1)
+    for spool in stream.spools:
+        spool.drop()
+    return owners
