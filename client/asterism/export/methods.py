@@ -109,7 +109,7 @@ def owners_of(run: Run, asked: Assignment, tables: list[NodeTable]) -> tuple[lis
 def _by_metis(run: Run, asked: Assignment, pairs: Pairs, classes: NDArray[np.uint8]) -> NDArray[np.int32]:
     """METIS over all types at once."""
     constraints = _constraints(classes, pairs.in_degrees if asked.balance_edges else None)
-    need = metis.need_bytes(pairs.nodes, len(pairs), constraints.shape[1])
+    need = metis.need_bytes(pairs.nodes, len(pairs), constraints.shape[1], asked.places)
     free = available_bytes() if asked.memory_bytes is None else asked.memory_bytes
     told = f"METIS takes up to {need / 2**30:.1f} GiB for {pairs.nodes} nodes and {len(pairs)} edges"
     if free is not None and need > free:

@@ -1,14 +1,18 @@
-"""METIS: an assignment that cuts few edges, by the library inside pymetis.
+"""METIS: an assignment that cuts few edges, by its C library, which takes several constraints and lets go of the GIL.
 
-pymetis's own call takes one constraint and walks over Python objects; the C function beside it (METIS 5.2, 64-bit
-integers) takes arrays as they are, several constraints, and lets go of the GIL.
+The library comes in two builds: of 32-bit integers (cmeel-metis, METIS 5.2), which takes half the memory, and of 64-bit
+ones inside pymetis, for graphs beyond 2^31. Either takes arrays as they are. pymetis's own call, which walks over
+Python objects and takes one constraint, is left for where neither is found.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+import importlib.metadata
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +24,7 @@ from graphkit.jit import kernel, settled
 
 _OPTIONS = 40
 _STATUS = {-2: "it refused its input", -3: "it ran out of memory", -4: "it failed"}
+_NARROW = 1 << 31
 OBJECTIVES = ("cut", "vol")
 MAX_CONSTRAINTS = 64
 """Columns of weights: METIS works through all of them at every step, and finds no balance of very many."""
@@ -27,21 +32,21 @@ MAX_CONSTRAINTS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Adjacency:
-    """An undirected graph without loops; parallel edges are one, their number its weight."""
+    """An undirected graph without loops; parallel edges are one, their number its weight. All int32 where that is enough."""
 
-    indptr: Ids
-    """int64 [n + 1]."""
-    neighbors: Ids
-    """int64 [m]."""
-    weights: Ids
-    """int64 [m]."""
+    indptr: NDArray[Any]
+    """int [n + 1]."""
+    neighbors: NDArray[Any]
+    """int [m]."""
+    weights: NDArray[Any]
+    """int [m]."""
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
 
 @kernel
-def _fill(pairs: NDArray[Any], at: NDArray[np.int64], neighbors: NDArray[np.int64]) -> None:
+def _fill(pairs: NDArray[Any], at: NDArray[Any], neighbors: NDArray[Any]) -> None:
     for i in range(pairs.shape[0]):
         u, v = pairs[i, 0], pairs[i, 1]
         if u != v:
@@ -52,7 +57,7 @@ def _fill(pairs: NDArray[Any], at: NDArray[np.int64], neighbors: NDArray[np.int6
 
 
 @kernel
-def _merge(indptr: NDArray[np.int64], neighbors: NDArray[np.int64], weights: NDArray[np.int64]) -> np.int64:
+def _merge(indptr: NDArray[Any], neighbors: NDArray[Any], weights: NDArray[Any]) -> np.int64:
     """Make parallel edges one, in place; give how many are left."""
     n = indptr.shape[0] - 1
     place = np.full(n, -1, np.int64)  # where a neighbor was written last: of this node where it is not before its row
@@ -83,27 +88,35 @@ def adjacency(pairs: Iterable[NDArray[Any]], degrees: Ids) -> Adjacency:
     degrees : int64 [n]
         How many edges there are at each node, loops left out.
     """
-    if len(degrees) >= 1 << 31:
-        raise InvalidRequest(f"METIS in one process is for fewer than 2^31 nodes, not {len(degrees)}; use assign='fennel' or a folder of assignments")
-    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees, dtype=np.int64)])
-    neighbors, at = np.empty(int(indptr[-1]), np.int64), indptr[:-1].copy()
+    nodes, entries = len(degrees), int(degrees.sum())
+    if nodes >= _NARROW:
+        raise InvalidRequest(f"METIS in one process is for fewer than 2^31 nodes, not {nodes}; use assign='fennel' or a folder of assignments")
+    dtype = np.int32 if entries < _NARROW else np.int64
+    indptr = np.zeros(nodes + 1, dtype)
+    np.cumsum(degrees, out=indptr[1:])
+    neighbors, at = np.empty(entries, dtype), indptr[:-1].copy()
     for piece in pairs:
         _fill(settled(piece), at, neighbors)
     del at
-    weights = np.empty(len(neighbors), np.int64)
+    weights = np.empty(entries, dtype)
     kept = int(_merge(indptr, neighbors, weights))
     return Adjacency(indptr=indptr, neighbors=neighbors[:kept], weights=weights[:kept])
 
 
-def need_bytes(nodes: int, edges: int, constraints: int) -> int:
-    """How much memory `adjacency` and `partition` take at their peak, at most: what was measured, and a tenth more.
+def need_bytes(nodes: int, edges: int, constraints: int, parts: int) -> int:
+    """How much memory `adjacency` and `partition` take, at most.
+
+    METIS halves the nodes until some 20 log2(parts) times fewer are left, and keeps the graph of every step: both
+    directions of each edge, with a weight. A graph without clusters keeps nearly all of its edges on the way.
 
     Parameters
     ----------
-    nodes, edges, constraints : int
-        Nodes, edges (loops left out), and columns of weights.
+    nodes, edges, constraints, parts : int
+        Nodes, edges (loops left out), columns of weights, and parts.
     """
-    return edges * 90 + nodes * (120 + 24 * constraints)
+    steps = 1 + max(0, np.ceil(np.log2(max(1, nodes / max(nodes / (20 * max(1.0, np.log2(parts))), 30 * parts)))))
+    width = 4 if 2 * edges < _NARROW and _narrow() is not None else 8
+    return int(width * (4 * edges * steps + nodes * (20 + 4 * constraints)))
 
 
 def partition(
@@ -136,52 +149,96 @@ def partition(
         raise InvalidRequest(f"objective {objective!r}: expected cut or vol")
     if parts == 1 or len(graph) <= parts:
         return (np.arange(len(graph)) % parts).astype(np.int32), []
+    large = max(len(graph.neighbors), int(graph.weights.sum()), int(constraints.sum(axis=0).max())) >= _NARROW
+    library = (None if large else _narrow()) or _wide()
+    if library is None:
+        return _by_pymetis(graph, parts, constraints, seed), [
+            "METIS's C function was not found; pymetis's Python call knows one constraint (all columns together) and the objective cut only"
+        ]
+    return library.kway(graph, parts, constraints, seed=seed, objective=objective, imbalance=imbalance), []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Library:
+    """A build of METIS."""
+
+    library: Any
+    dtype: type[np.signedinteger[Any]]
+    """Its ``idx_t``."""
+    indices: Mapping[str, int]
+    """Where each of its options is."""
+
+    def kway(self, graph: Adjacency, parts: int, constraints: NDArray[np.int64], *, seed: int, objective: str, imbalance: float) -> NDArray[np.int32]:
+        """`METIS_PartGraphKway`."""
+        options = np.full(_OPTIONS, -1, self.dtype)
+        self.library.METIS_SetDefaultOptions(_pointer(options))
+        chosen = {
+            "SEED": seed & 0x7FFFFFFF,
+            "OBJTYPE": OBJECTIVES.index(objective),
+            "NUMBERING": 0,
+            "UFACTOR": max(1, round(1000 * imbalance)),
+        }
+        for name, value in chosen.items():
+            options[self.indices[name]] = value
+        found, reached = np.zeros(len(graph), self.dtype), np.zeros(1, self.dtype)
+        sizes = [np.array([value], self.dtype) for value in (len(graph), constraints.shape[1], parts)]
+        indptr, neighbors, weights, columns = (
+            np.ascontiguousarray(each, self.dtype) for each in (graph.indptr, graph.neighbors, graph.weights, constraints)
+        )
+        status = self.library.METIS_PartGraphKway(
+            _pointer(sizes[0]),
+            _pointer(sizes[1]),
+            _pointer(indptr),
+            _pointer(neighbors),
+            _pointer(columns),
+            None,
+            _pointer(weights) if objective == "cut" else None,
+            _pointer(sizes[2]),
+            None,
+            None,
+            _pointer(options),
+            _pointer(reached),
+            _pointer(found),
+        )
+        if status != 1:
+            raise Internal(f"METIS ended with status {status}: {_STATUS.get(status, 'unknown')}; use assign='fennel' or a folder of assignments")
+        return found.astype(np.int32, copy=False)
+
+
+def _narrow() -> _Library | None:
+    """METIS of 32-bit integers."""
+    try:
+        prefix = Path(str(importlib.metadata.distribution("cmeel-metis").locate_file("cmeel.prefix")))
+        header = (prefix / "include/metis.h").read_text()
+        # The path from one to the other is written wrongly in some builds; what is loaded already is found by its name. Both
+        # stay local: pymetis has functions of the same names.
+        for name in ("libGKlib", "libmetis"):
+            library = ctypes.CDLL(str(next((prefix / "lib").glob(f"{name}.*"))))
+    except (importlib.metadata.PackageNotFoundError, OSError, StopIteration):
+        return None
+    width = re.search(r"^#define IDXTYPEWIDTH +(\d+)", header, re.MULTILINE)
+    names = re.findall(r"^ *METIS_OPTION_(\w+),", header, re.MULTILINE)
+    if width is None or width[1] != "32" or not hasattr(library, "METIS_PartGraphKway"):
+        return None
+    return _Library(library=library, dtype=np.int32, indices={name: i for i, name in enumerate(names)})
+
+
+def _wide() -> _Library | None:
+    """METIS of 64-bit integers, inside pymetis."""
     try:
         from pymetis import _internal  # the extra `export` brings it; nothing else needs it
     except ImportError as error:
-        raise NotReady(f"assign='metis' needs pymetis: pip install 'asterism[export]' ({error})") from error
+        raise NotReady(f"assign='metis' needs METIS: pip install 'asterism[export]' ({error})") from error
     keys: Any = vars(_internal)["options_indices"]  # its stub leaves this one out
-    chosen = {
-        int(keys.SEED): seed & 0x7FFFFFFF,
-        int(keys.OBJTYPE): OBJECTIVES.index(objective),
-        int(keys.NUMBERING): 0,
-        int(keys.UFACTOR): max(1, round(1000 * imbalance)),
-    }
     try:
         library = ctypes.CDLL(_internal.__file__)
-        kway = library.METIS_PartGraphKway
+        library.METIS_PartGraphKway  # noqa: B018  # its address is looked up here
     except (OSError, AttributeError):
-        return _by_pymetis(graph, parts, constraints, seed), [
-            "METIS's C function was not found in pymetis; its Python call knows one constraint (all columns together) and the objective cut only"
-        ]
-    options = np.full(_OPTIONS, -1, np.int64)
-    library.METIS_SetDefaultOptions(_pointer(options))
-    for index, value in chosen.items():
-        options[index] = value
-    found, objective_value = np.zeros(len(graph), np.int64), np.zeros(1, np.int64)
-    sizes = [np.array([value], np.int64) for value in (len(graph), constraints.shape[1], parts)]
-    weights = np.ascontiguousarray(constraints, np.int64)
-    status = kway(
-        _pointer(sizes[0]),
-        _pointer(sizes[1]),
-        _pointer(graph.indptr),
-        _pointer(graph.neighbors),
-        _pointer(weights),
-        None,
-        _pointer(graph.weights) if objective == "cut" else None,
-        _pointer(sizes[2]),
-        None,
-        None,
-        _pointer(options),
-        _pointer(objective_value),
-        _pointer(found),
-    )
-    if status != 1:
-        raise Internal(f"METIS ended with status {status}: {_STATUS.get(status, 'unknown')}; use assign='fennel' or a folder of assignments")
-    return found.astype(np.int32), []
+        return None
+    return _Library(library=library, dtype=np.int64, indices={name: int(getattr(keys, name)) for name in ("SEED", "OBJTYPE", "NUMBERING", "UFACTOR")})
 
 
-def _pointer(array: NDArray[np.int64]) -> Any:
+def _pointer(array: NDArray[Any]) -> Any:
     return array.ctypes.data_as(ctypes.c_void_p)
 
 
@@ -191,7 +248,7 @@ def _by_pymetis(graph: Adjacency, parts: int, constraints: NDArray[np.int64], se
 
     found = pymetis.part_graph(
         parts,
-        pymetis.CSRAdjacency(graph.indptr, graph.neighbors),
+        pymetis.CSRAdjacency(graph.indptr.astype(np.int64), graph.neighbors.astype(np.int64)),
         vweights=constraints.sum(axis=1),
         eweights=graph.weights,
         recursive=False,

@@ -9,7 +9,7 @@ A node goes to the part that holds most of its neighbors, less a penalty for how
   gamma = 3/2, alpha = edges * sqrt(parts) / nodes^1.5).
 
 Further passes (Nishimura & Ugander, "Restreaming graph partitioning", KDD 2013) fill the parts anew, and take the last
-pass's part of a neighbor that this pass has not come to; in ``fennel`` the penalty grows by half in each.
+pass's part of a neighbor that this pass has not come to. The penalty stays as it is: the capacities see to the balance.
 
 Every class of nodes (a type, or what else is to be balanced) has loads and capacities of its own, and a capacity is
 never exceeded. Memory is a few words per node; edges are read from scratch files, sorted by stretches of the stream.
@@ -311,8 +311,8 @@ def partition(
     total = int(pairs.in_degrees.sum())
     load_capacity = int(np.ceil((1 + demands.imbalance) * total / parts)) if demands.edges and total else 0x7FFFFFFFFFFFFFFF
     owners = np.full(pairs.nodes, -1, np.int32)
-    for number in range(passes):
-        penalty = -1.0 if method == "ldg" else 1.5 * 1.5**number * len(pairs) / max(1, pairs.nodes)
+    penalty = -1.0 if method == "ldg" else 1.5 * len(pairs) / max(1, pairs.nodes)
+    for _ in range(passes):
         loads = np.zeros((len(counts), parts), np.int64), np.zeros(parts, np.int64)
         for stretch in range(len(stream.ends)):
             first, indptr, neighbors = stream.stretch(stretch)
