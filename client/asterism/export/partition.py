@@ -69,12 +69,9 @@ def dgl(
 
     Parameters
     ----------
-    graph : Graph
-        What to read: it is scanned at one version, a batch at a time. The version is pinned meanwhile.
-    out : str or Path
-        The folder to make. It appears when all is written.
-    parts : int
-        How many partitions.
+    graph, out, parts : Graph, str or Path, int
+        What to read, at one version, which is pinned; the folder to make, which appears when all is written; how many
+        partitions.
     assign : {"random", "metis", "ldg", "fennel"} or Path
         Which part a node goes to: by a hash of (seed, type, id); so that few edges are cut, by METIS in memory or by a
         streaming partitioner in some bytes per node; or as a folder says, with ``<ntype>.txt`` (a part per line, nodes
@@ -98,16 +95,11 @@ def dgl(
         a feature (its name) or of an array (nodes by id).
     balance_edges : bool
         Balance the in-degrees over the parts too.
-    objective : {"cut", "vol"}
-        For METIS: fewest edges between parts, or least traffic.
-    imbalance : float
-        By which share a part may be larger than the others.
-    passes : int
-        For the streaming ones: how often they go over the nodes; a few passes cut fewer edges.
-    overwrite : bool
-        Replace a folder that is not empty.
-    progress : callable, optional
-        Called with (phase, done, total or None).
+    objective, imbalance, passes : {"cut", "vol"}, float, int
+        For METIS: fewest edges between parts, or least traffic; by which share a part may be larger than the others; how
+        often a streaming partitioner goes over the nodes.
+    overwrite, progress : bool, callable
+        Replace a folder that is not empty; called with (phase, done, total or None).
 
     Returns
     -------
@@ -140,16 +132,20 @@ def dgl(
     with unfinished(out := Path(out), overwrite=overwrite) as partial, held(graph, version, f"export to {out.absolute()}") as source:
         run = _begin(source, layout, version, parts, partial, progress)
         reports, cut = _write(run, options)
+    return _report(run, options, out, reports, cut, time.monotonic() - began)
+
+
+def _report(run: Run, options: Options, out: Path, parts: list[PartReport], cut: int, seconds: float) -> ExportReport:
     return ExportReport(
         out=out,
         config=out / f"{options.graph_name}.json",
         version=run.version,
-        seed=seed,
+        seed=options.assignment.seed,
         assign=str(options.assignment.method),
-        parts=tuple(reports),
+        parts=tuple(parts),
         edge_cut=cut,
         warnings=tuple(run.warnings),
-        seconds=time.monotonic() - began,
+        seconds=seconds,
     )
 
 
