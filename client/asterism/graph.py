@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism import arguments, written
+from asterism import arguments, columns, written
 from asterism.catalog import Job
 from asterism.explain import Explainer
 from asterism.loading import find_nodes
@@ -126,16 +126,17 @@ class Graph(Scans):
         wanted = arguments.names(names)
         type_id = self._session.node_type(self.space, ntype)[0] if ntype is not None else self._owner(wanted)
         head = wire.NodeFeaturesRequest(space=self.space, version=self._version(version), type_id=type_id, names=wanted)
-        reply = self._session.read("node_features", head, {"nodes": arguments.ids("nodes", nodes, least=-1)})
-        return arguments.columns(reply.arrays, wanted)
+        owner = self.schema.node_types[type_id]
+        asked = columns.Wanted(method="node_features", head=head, section="nodes", owner=owner, names=wanted)
+        return columns.read(self._session, asked, arguments.ids("nodes", nodes, least=-1))
 
     def edge_features(self, edge_ids: ArrayLike, names: str | Iterable[str], etype: str, *, version: int | None = None) -> dict[str, FeatureValue]:
         """Feature columns of edges of one type, by edge id; as `node_features` otherwise."""
         wanted = arguments.names(names)
-        type_id, _ = self._session.edge_type(self.space, etype)
+        type_id, owner = self._session.edge_type(self.space, etype)
         head = wire.EdgeFeaturesRequest(space=self.space, version=self._version(version), type_id=type_id, names=wanted)
-        reply = self._session.read("edge_features", head, {"eids": arguments.ids("edge_ids", edge_ids, least=-1)})
-        return arguments.columns(reply.arrays, wanted)
+        asked = columns.Wanted(method="edge_features", head=head, section="eids", owner=owner, names=wanted)
+        return columns.read(self._session, asked, arguments.ids("edge_ids", edge_ids, least=-1))
 
     # -- writes ---------------------------------------------------------------------------------------------------
 

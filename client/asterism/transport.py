@@ -67,6 +67,10 @@ os.register_at_fork(after_in_child=_in_child)
 class Transport(Protocol):
     """Whoever carries a client's calls."""
 
+    @property
+    def piece_bytes(self) -> int:
+        """How large a piece of an answer should be that can be asked for in pieces; one and a half fit into a reply."""
+
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
 
@@ -104,6 +108,9 @@ class GrpcTransport:
     addresses : str or sequence of str
         ``"host:9669,host2:9669"``.
     """
+
+    piece_bytes = 4 << 20
+    """Each of a message's several copies stays in memory that was used before; that of larger ones is given back to the system each time."""
 
     def __init__(self, addresses: str | Sequence[str]) -> None:
         self.addresses = parse(addresses)

@@ -98,6 +98,9 @@ class _Local:
 class LocalTransport:
     """Calls to handlers in this process: no bytes are made, no socket is touched."""
 
+    piece_bytes = 40 << 20
+    """Of an answer that a client asks for in pieces: as large as replies allow, for a piece is put together with a copy."""
+
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
         self._handlers = handlers
         """By method path."""

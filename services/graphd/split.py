@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from graphd.route import Space
 from graphkit import split
+from graphkit.rows import put_rows
 
 Arrays = Mapping[str, NDArray[Any]]
 Ids = NDArray[np.int64]
@@ -43,25 +43,17 @@ def merged(count: int, answers: Sequence[tuple[Ids | None, Arrays]]) -> dict[str
     """Sections of ``count`` rows, out of those of each host's rows."""
     if len(answers) == 1 and answers[0][0] is None:
         return dict(answers[0][1])
+    whole = sum(count if rows is None else len(rows) for rows, _ in answers) == count  # each row is somebody's
     out: dict[str, NDArray[Any]] = {}
     for rows, arrays in answers:
         for name, array in arrays.items():
             if name not in out:
-                out[name] = np.zeros((count, *array.shape[1:]), array.dtype)
+                out[name] = (np.empty if whole else np.zeros)((count, *array.shape[1:]), array.dtype)
             if rows is None:
                 out[name][:] = array
             else:
                 put_rows(out[name], rows, array)
     return out
-
-
-def put_rows(out: NDArray[Any], rows: Ids, values: NDArray[Any]) -> None:
-    """``out[rows] = values``, each row copied as one piece of memory, whatever it is made of."""
-    across = math.prod(out.shape[1:])
-    if across == 0 or len(rows) == 0:
-        return
-    piece = np.dtype((np.void, out.dtype.itemsize * across))
-    out.reshape(len(out), across).view(piece)[rows, 0] = np.ascontiguousarray(values).reshape(len(rows), across).view(piece)[:, 0]
 
 
 def merged_ragged(count: int, answers: Sequence[tuple[Ids | None, Ids, Arrays]]) -> tuple[Ids, dict[str, NDArray[Any]]]:

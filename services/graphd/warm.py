@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphkit import labels, layers, merge, numbering, rng, split, successive
+from graphkit import labels, layers, merge, numbering, rng, rows, split, successive
 from graphkit.excluding import Excluded
 
 
@@ -25,6 +25,8 @@ def warm() -> None:
     whole = merge.merge_sizes(of, [sizes, sizes])
     for values in (ids, ids.astype(np.float32)):
         merge.merge_runs(of, whole, [values, values])
+    for piece in (sizes, sizes.astype(np.int64), sizes.astype(np.int8)):
+        rows.put_rows(piece.copy(), ids[:2], piece)
     numbered = numbering.Numbering()
     for several in (ids, np.arange(20_000, dtype=np.int64)):  # the second makes it grow
         numbered.assign(several)

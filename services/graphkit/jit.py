@@ -17,6 +17,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import config, types
+from numba.core.cgutils import raw_memcpy
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
@@ -88,6 +89,10 @@ if INTERPRETED:
     def prefetch_at(address: Any) -> None:
         """Ask for the cache line at an address; likewise."""
 
+    def copy_at(to: Any, source: Any, size: Any) -> None:
+        """Copy ``size`` bytes from an address to another; the two do not overlap."""
+        ctypes.memmove(int(to), int(source), int(size))
+
     def _reader(kind: Any, ctype: Any, dtype: Any) -> Any:
         width = ctypes.sizeof(ctype)
 
@@ -156,6 +161,17 @@ else:
             return context.get_dummy_value()
 
         return types.void(types.uint64), codegen
+
+    @intrinsic
+    def copy_at(typingctx: Any, to: Any, source: Any, size: Any) -> Any:
+        """Copy ``size`` bytes from an address to another; the two do not overlap."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            byte = ir.IntType(8).as_pointer()
+            raw_memcpy(builder, builder.inttoptr(args[0], byte), builder.inttoptr(args[1], byte), args[2], 1)  # type: ignore[no-untyped-call]
+            return context.get_dummy_value()
+
+        return types.void(types.uint64, types.uint64, types.int64), codegen
 
     def _reader(kind: Any, ctype: Any, dtype: Any) -> Any:
         @intrinsic

@@ -78,14 +78,3 @@ def test_entries_are_sorted_within_their_row_only_and_ties_keep_their_order() ->
     weights = np.array([1.0, 2.0, 1.0, 5.0, 0.0, 0.0], np.float32)
     by_weight = split.reordered(indptr, arrays, [-weights, arrays["ids"]])
     assert by_weight["ids"].tolist() == [2, 1, 3, 3, 0, 9]
-
-
-def test_rows_are_put_whatever_they_are_made_of() -> None:
-    rows = np.array([3, 0])
-    for shape, dtype in (((), "int64"), ((2,), "float32"), ((2, 3), "int8"), ((0,), "float64")):
-        values = np.arange(2 * int(np.prod(shape)) or 0).reshape(2, *shape).astype(dtype) + 1
-        out, expected = np.zeros((4, *shape), dtype), np.zeros((4, *shape), dtype)
-        expected[rows] = values
-        split.put_rows(out, rows, values)
-        split.put_rows(out, rows[:0], values[:0])
-        np.testing.assert_array_equal(out, expected)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,12 @@ from numpy.typing import NDArray
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Feature
 from graphkit import split
-from graphkit.jit import settled
-from storaged.draw.lookup import groups_of
+from graphkit.jit import addresses_of, settled
+from graphkit.rows import gathered
+from storaged.draw.lookup import Located, groups_of, located
 from storaged.draw.version import EDGE, NODE, Version, checked_outputs
 from storaged.kernel.rows import copy_ragged
-from storaged.store.image import Column, EdgeImage, PartImage
+from storaged.store.image import EMPTY_U8, Column, EdgeImage, PartImage
 
 Sections = dict[str, NDArray[Any]]
 Place = tuple[NDArray[np.int64], NDArray[np.int64], Column]
@@ -46,21 +49,39 @@ def node_features(version: Version, type_id: int, names: Sequence[str], ids: NDA
     """
     version.type_name(NODE, type_id)
     node_type = version.schema.node_types[type_id]
-    groups = list(groups_of(version, type_id, ids, None))
-    sections: Sections = {"found": np.zeros(ids.size, np.uint8)}
-    for group in groups:
-        sections["found"][group.at] = group.rows >= 0
+    features = {name: node_type.feature(name) for name in names if name != "weight"}
+    (where,) = located(version, type_id, ids, None)
+    groups = list(groups_of(version, type_id, ids, None)) if any(feature.kind != "dense" for feature in features.values()) else []
+    sections: Sections = {"found": (where.rows >= 0).astype(np.uint8)}
     for name in names:
-        if name == "weight":
-            sections["f:weight"] = np.zeros(ids.size, np.float32)
-            for group in groups:
-                weights = group.image.nodes[type_id].weights
-                known = group.rows >= 0
-                sections["f:weight"][group.at[known]] = weights[group.rows[known]] if weights.size else 1
+        feature = features.get(name)
+        if feature is None:
+            sections["f:weight"] = _weights(version, where)
+        elif feature.kind == "dense":
+            bases = version.once((_columns, type_id, name), partial(_columns, version, type_id, name))
+            sections[f"f:{name}"] = _dense(feature, where.parts, where.rows, bases)
         else:
-            feature = node_type.feature(name)
-            _gather(feature, ids.size, [(g.at, g.rows, g.image.nodes[type_id].columns[name]) for g in groups], sections)
+            _gather(feature, ids.size, [(group.at, group.rows, group.image.nodes[type_id].columns[name]) for group in groups], sections)
     return sections
+
+
+def _addresses(version: Version, of: Callable[[PartImage], NDArray[Any]]) -> NDArray[np.uint64]:
+    """Where an array of each part begins; 0 of one that is empty, or whose part is not held here."""
+    held = [version.parts.get(part) for part in range(version.schema.parts)]
+    return addresses_of(EMPTY_U8 if image is None else of(image) for image in held)
+
+
+def _columns(version: Version, type_id: int, name: str) -> NDArray[np.uint64]:
+    return _addresses(version, lambda image: image.nodes[type_id].columns[name].values)
+
+
+def _weights(version: Version, where: Located) -> NDArray[np.float32]:
+    """The weight of each node; 1 where its part keeps none."""
+    bases = version.once((_weights, where.type_id), lambda: _addresses(version, lambda image: image.nodes[where.type_id].weights))
+    bare = bases[where.parts] == 0
+    out = gathered(where.parts, np.where(bare, -1, where.rows), bases, (), np.dtype(np.float32))
+    out[bare & (where.rows >= 0)] = 1
+    return out
 
 
 def edge_features(version: Version, type_id: int, names: Sequence[str], eids: NDArray[np.int64]) -> Sections:
@@ -103,15 +124,11 @@ def _gather(feature: Feature, size: int, places: Sequence[Place], sections: Sect
     """Put one feature of all places into ``sections``."""
     name = f"f:{feature.name}"
     if feature.kind == "dense":
-        checked_outputs(f"feature {feature.name!r}", size, int(np.prod(feature.shape, dtype=np.int64)))
-        out = np.zeros((size, *feature.shape), feature.dtype)
-        for at, rows, column in places:
-            known = rows >= 0
-            if known.all():
-                _put_rows(out, at, column.values, rows)
-            elif known.any():
-                _put_rows(out, at[known], column.values, rows[known])
-        sections[name] = out
+        of, own = np.zeros(size, np.int32), np.full(size, -1, np.int64)
+        for place, (at, rows, _) in enumerate(places):
+            of[at], own[at] = place, rows
+        columns = [settled(column.values) for _, _, column in places]
+        sections[name] = _dense(feature, of, own, addresses_of(columns))
         return
     dtype = np.dtype("uint8" if feature.kind == "bytes" else feature.dtype)
     indptr = _ragged_indptr(size, places)
@@ -124,11 +141,10 @@ def _gather(feature: Feature, size: int, places: Sequence[Place], sections: Sect
     sections[f"{name}.values"] = raw.view(dtype)
 
 
-def _put_rows(out: NDArray[Any], at: NDArray[np.int64], values: NDArray[Any], rows: NDArray[np.int64]) -> None:
-    """``out[at] = values[rows]``, a row copied as one piece of memory whatever it is made of."""
-    width = out.dtype.itemsize * int(np.prod(out.shape[1:], dtype=np.int64))
-    piece = np.dtype((np.void, width))
-    out.reshape(out.shape[0], -1).view(piece)[at, 0] = values.reshape(values.shape[0], -1).view(piece)[rows, 0]
+def _dense(feature: Feature, of: NDArray[np.int32], rows: NDArray[np.int64], bases: NDArray[np.uint64]) -> NDArray[Any]:
+    """Rows of a dense feature; arrays as `gathered` takes them."""
+    checked_outputs(f"feature {feature.name!r}", rows.size, math.prod(feature.shape))
+    return gathered(of, rows, bases, feature.shape, np.dtype(feature.dtype))
 
 
 def _ragged_indptr(size: int, places: Iterable[Place]) -> NDArray[np.int64]:

@@ -1,0 +1,120 @@
+"""Feature columns of many rows: asked for in pieces, several at a time, and put together as one answer of one version."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism import arguments
+from asterism.records import FeatureValue, Ids
+from asterism.session import Session, left
+from asterism_proto.arrays import Frame
+from asterism_proto.schema import EdgeType, NodeType
+
+IN_FLIGHT = 4
+"""Pieces at a time: some are gathered while others travel."""
+_RAGGED_GUESS = 256
+"""Bytes of a ragged or bytes value: nobody knows before it is read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Columns that are asked for."""
+
+    method: str
+    head: Any
+    """Of every piece's request."""
+    section: str
+    """What the request calls its ids."""
+    owner: NodeType | EdgeType
+    names: Sequence[str]
+
+
+def read(session: Session, wanted: Wanted, ids: Ids) -> dict[str, FeatureValue]:
+    """The columns of these rows, in their order.
+
+    Parameters
+    ----------
+    ids : int64[m]
+
+    Raises
+    ------
+    Deadline
+        Where the session's time is up before the last piece is asked for.
+    """
+    rows = max(session.transport.piece_bytes // _row_bytes(wanted), 1)
+    if len(ids) <= rows + rows // 2:  # what is left of a second piece would not be worth a request
+        return arguments.columns(session.read(wanted.method, wanted.head, {wanted.section: ids}).arrays, wanted.names)
+    bounds = [*range(0, len(ids), rows), len(ids)]
+    return _Pieces(session, wanted, ids, bounds, time.monotonic() + session.timeout_s).read()
+
+
+@dataclass(slots=True)
+class _Pieces:
+    """An answer that is being put together."""
+
+    session: Session
+    wanted: Wanted
+    ids: Ids
+    bounds: Sequence[int]
+    deadline: float
+    dense: dict[str, NDArray[Any]] = field(default_factory=dict)
+    ragged: dict[int, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
+    """What is not dense, by the place where a piece begins."""
+
+    def read(self) -> dict[str, FeatureValue]:
+        pieces = list(pairwise(self.bounds))
+        for name in self.wanted.names:
+            shape, dtype = _row_of(self.wanted.owner, name)
+            if dtype:
+                self.dense[name] = np.empty((len(self.ids), *shape), dtype)
+        pool = ThreadPoolExecutor(min(IN_FLIGHT, len(pieces)), thread_name_prefix="features")
+        try:
+            versions = list(pool.map(self._piece, pieces))
+            # A version that was published meanwhile: what is of an older one is asked for again, of that.
+            newest = max(versions)
+            self.wanted.head.version = newest
+            list(pool.map(self._piece, [piece for piece, version in zip(pieces, versions, strict=True) if version < newest]))
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return {name: self.dense[name] if name in self.dense else self._joined(name) for name in self.wanted.names}
+
+    def _piece(self, piece: tuple[int, int]) -> int:
+        """Ask for rows start .. stop - 1; the version that they are of."""
+        start, stop = piece
+        left(self.deadline)
+        reply: Frame = self.session.read(self.wanted.method, self.wanted.head, {self.wanted.section: self.ids[start:stop]})
+        for name, column in self.dense.items():
+            column[start:stop] = reply.arrays[f"f:{name}"]
+        self.ragged[start] = {section: array for section, array in reply.arrays.items() if section.endswith((".indptr", ".values"))}
+        head: Any = reply.head
+        return int(head.version)
+
+    def _joined(self, name: str) -> FeatureValue:
+        pieces = [self.ragged[start] for start in self.bounds[:-1]]
+        lengths = np.concatenate([np.diff(piece[f"f:{name}.indptr"]) for piece in pieces])
+        return np.concatenate([[0], np.cumsum(lengths)]), np.concatenate([piece[f"f:{name}.values"] for piece in pieces])
+
+
+def _row_of(owner: NodeType | EdgeType, name: str) -> tuple[tuple[int, ...], str]:
+    """Shape and dtype of a row of a dense column; of others the dtype is ""."""
+    if name == "weight" and isinstance(owner, NodeType):
+        return (), "float32"
+    feature = owner.feature(name)
+    return (feature.shape, feature.dtype) if feature.kind == "dense" else ((), "")
+
+
+def _row_bytes(wanted: Wanted) -> int:
+    size = 1
+    for name in wanted.names:
+        shape, dtype = _row_of(wanted.owner, name)
+        size += np.dtype(dtype).itemsize * math.prod(shape) if dtype else _RAGGED_GUESS
+    return size

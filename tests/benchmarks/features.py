@@ -1,0 +1,76 @@
+"""Times features of many nodes: embedded, asked of a storaged directly, and through graphd.
+
+    python -m tests.benchmarks.features                               # 100,000 of 1M rows of 128 float32, three storageds
+    python -m tests.benchmarks.features --folder /var/tmp/serving     # the folder of tests.benchmarks.serving does as well
+    python -m tests.benchmarks.features --rows 20000 --nodes 1000 --edges 1000 --rounds 5    # small
+
+GB are of 10^9 bytes of features. It asserts nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from tests.benchmarks.serving import SPACE, WIDTH, Processes, Sizes, arguments, graphs, timed
+
+import asterism
+from asterism.graph import Graph
+from asterism_proto.arrays import Frame
+from asterism_proto.methods import STORE
+from asterism_proto.v1 import storaged_pb2 as store
+from daemonkit.channels import RemoteTransport
+from daemonkit.streams import StreamTransport
+from graphkit.split import part_of
+
+ASKED = 100_000
+
+
+def direct(client: asterism.Client, rows: int) -> tuple[StreamTransport, Callable[[int], object]]:
+    """A connection to the storaged of part 0, and what asks it for as many of its rows as are asked of all."""
+    space, version = client.describe(SPACE), client.manifest(SPACE)
+    uuid = space.hosts[0][0]
+    address = next(host.address for host in client.hosts() if host.uuid == uuid)
+    ids = np.arange(rows, dtype=np.int64)
+    hosts = np.array([hosts[0] == uuid for hosts in space.hosts])
+    own = np.random.default_rng(1).choice(ids[hosts[part_of(ids, len(hosts), space.schema.placement)]], (8, ASKED))
+    transport = StreamTransport(address, RemoteTransport(address))
+    at = store.At(space_id=space.space_id, version=version.version, digest=version.digest)
+    head = store.ReadNodeFeaturesRequest(at=at, type_id=space.schema.node_type_id("row"), names=["x"])
+    return transport, lambda i: transport.call(STORE["read_node_features"], Frame(head, {"ids": own[i % 8]}), 60.0)
+
+
+def main() -> None:
+    """Print the table."""
+    args = arguments(__doc__, ("embedded", "direct", "graphd"))
+    sizes = Sizes(args.nodes, args.edges, args.parts, args.rows)
+    ids = np.random.default_rng(0).integers(0, args.rows, (8, 4 * ASKED))
+    with tempfile.TemporaryDirectory() as temporary, graphs(sizes, args.folder or Path(temporary), args.storageds) as (near, far, cluster):
+        print(f"of {args.rows:,} rows of {WIDTH} float32, {args.storageds} storageds; load {os.getloadavg()[0]:.1f}")
+
+        def show(name: str, call: Callable[[int], object], processes: Processes, count: int, flight: int = 1) -> None:
+            found = timed(call, args.rounds, processes, flight)
+            size = count * WIDTH * 4
+            whole, each = size * args.rounds / found.seconds / 1e9, size / np.median(found.ms) / 1e6
+            print(f"  {name:<44} {whole:6.2f} GB/s on the whole, {each:6.2f} a call  {found}", flush=True)
+
+        def of(graph: Graph, count: int) -> Callable[[int], object]:
+            return lambda i: graph.node_features(ids[i % 8, :count], ["x"])
+
+        if "embedded" in args.only and near is not None:
+            show(f"{ASKED:,} embedded", of(near, ASKED), Processes.of(None), ASKED)
+        if "direct" in args.only:
+            transport, call = direct(far.client, args.rows)
+            show(f"{ASKED:,} of one storaged", call, Processes.of(cluster), ASKED)
+            transport.close()
+        if "graphd" in args.only:
+            for count in (1000, 10_000, ASKED):
+                show(f"{count:,} through graphd", of(far, count), Processes.of(cluster), count)
+            show(f"{ASKED:,} through graphd, 2 in flight", of(far, ASKED), Processes.of(cluster), ASKED, 2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Features of more rows than one reply holds: asked for in pieces, several at a time, all of one version."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.kit import cases
+from tests.kit.cluster import LocalCluster
+
+import asterism
+from asterism_proto.methods import Method
+
+WIDE, ROWS = 512, 35_000
+"""More than 64 MiB together."""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(2) as cluster:
+        yield cluster
+
+
+def wide(client: asterism.Client, name: str, value: int) -> asterism.Graph:
+    """A space whose node i has a row of i + value."""
+    client.create_space(
+        name, {"nodes": {"n": {"features": {"x": {"dtype": "float32", "shape": [WIDE]}}}}, "edges": {}, "parts": 4}, if_not_exists=True
+    )
+    load = client.begin_load(name, source=f"generated {value}")
+    for chunk, ids in enumerate(np.array_split(np.arange(ROWS), 4)):
+        rows = np.repeat((ids + value).astype(np.float32)[:, None], WIDE, axis=1)
+        load.write_nodes(chunk, "n", ids, features={"x": rows})
+    load.commit()
+    graph = client.graph(name)
+    graph.build(timeout_s=120)
+    return graph
+
+
+def check_wide(graph: asterism.Graph, value: int) -> None:
+    ids = np.random.default_rng(5).permutation(np.append(np.arange(ROWS), [-1] * 10))
+    found: Any = graph.node_features(ids, ["x"])["x"]
+    assert found.nbytes > 64 << 20
+    np.testing.assert_array_equal(found, np.where(ids < 0, 0, ids + value).astype(np.float32)[:, None].repeat(WIDE, axis=1))
+
+
+def test_more_features_than_a_reply_holds_are_asked_for_in_pieces(cluster: LocalCluster, tmp_path: Path) -> None:
+    check_wide(wide(cluster.client(timeout_s=120), "wide", 0), 0)
+    with asterism.open(tmp_path) as client:
+        check_wide(wide(client, "wide", 0), 0)
+
+
+def test_every_kind_of_feature_is_the_same_in_pieces_as_in_one(cluster: LocalCluster) -> None:
+    client = cluster.client(timeout_s=120)
+    graph = cases.load(client, "kinds")
+    people, papers = np.resize(np.append(cases.person_ids(), [-1, 5]), 450), np.resize(np.arange(-1, cases.PAPERS + 2), 200)
+    edges = np.resize(np.arange(-1, cases.WRITES + 3, 5), 600)
+
+    def all_of(graph: asterism.Graph) -> str:
+        found = [
+            graph.node_features(people, ["name", "age", "weight"], "person"),
+            graph.node_features(papers, ["words", "vec"]),
+            graph.node_features(papers[:1], ["words", "vec"]),
+            graph.edge_features(edges, ["tags", "when"], "writes"),
+        ]
+        return cases.digest(found)
+
+    whole = all_of(graph)
+    transport: Any = graph._session.transport
+    for piece in (1, 3000, 30_000):
+        transport.piece_bytes = piece
+        assert all_of(graph) == whole, f"pieces of {piece} bytes"
+
+
+def test_pieces_are_of_one_version_though_another_is_published_meanwhile(cluster: LocalCluster) -> None:
+    graph = wide(cluster.client(timeout_s=120), "moving", 0)
+    check_wide(graph, 0)
+    asked, lock = [0], threading.Lock()
+
+    class Publishing:
+        """The transport of a client, which has another version published before it asks for the ninth piece."""
+
+        def __init__(self, inner: Any) -> None:
+            self.inner, self.piece_bytes, self.versions = inner, inner.piece_bytes, set[int]()
+
+        def call(self, method: Method, request: Any, timeout_s: float) -> Any:
+            if method.name != "NodeFeatures":
+                return self.inner.call(method, request, timeout_s)
+            with lock:
+                asked[0] += 1
+                if asked[0] == 9:
+                    wide(cluster.client(timeout_s=120), "moving", 1000)
+            reply = self.inner.call(method, request, timeout_s)
+            self.versions.add(reply.head.version)
+            return reply
+
+        def close(self) -> None:
+            self.inner.close()
+
+    session: Any = graph._session
+    session.transport = publishing = Publishing(session.transport)
+    check_wide(graph, 1000)
+    assert len(publishing.versions) == 2, "pieces were answered from both versions, and those of the older one again"
