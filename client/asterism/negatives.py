@@ -117,7 +117,7 @@ class Negatives(Subgraphs):
         exclude : (indptr, ids), Ragged or int64[m, k], optional
             Further positives of each row; -1 is none. ``graph.neighbors(sources, "cites")`` leaves out every true edge.
         probabilities : bool
-            Whether to give back the probability of each draw too; only where nothing is left out.
+            Whether to give back the probability of each draw too: its share of the weight of all that its row does not leave out.
 
         Returns
         -------

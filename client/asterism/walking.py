@@ -80,7 +80,7 @@ class Walker(Fanouts):
             Walks from each node; None: one.
         first_step : {"independent", "distinct"}
             "distinct": the first step goes to ``walks`` different neighbors, without replacement (by the weight of all edges to
-            each, of one edge type), and a walk goes on from each that there is: a node with two has two walks, one without none.
+            each, of whatever type), and a walk goes on from each that there is: a node with two has two walks, one without none.
         edge_ids : bool
             Whether to give the edges' ids too.
 
@@ -101,7 +101,7 @@ class Walker(Fanouts):
         (2, 5)
         """
         steps = self._steps(metapath, length)
-        _check(steps, restart, p, q, walks, first_step)
+        _check(restart, p, q, walks, first_step)
         ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
         node_type, arrays = self._starts(ids, ntype, steps[0], way)
@@ -133,7 +133,7 @@ class Walker(Fanouts):
         return [self._session.edge_type_ids(self.space, arguments.names(step)) for step in ([None] if metapath is None else metapath)]
 
 
-def _check(steps: Sequence[Sequence[int]], restart: float, p: float, q: float, walks: int | None, first_step: str) -> None:
+def _check(restart: float, p: float, q: float, walks: int | None, first_step: str) -> None:
     """Refuse how walks can not go."""
     if not 0.0 <= restart <= 1.0:
         raise InvalidRequest(f"restart {restart}: a probability is in 0 .. 1")
@@ -142,5 +142,5 @@ def _check(steps: Sequence[Sequence[int]], restart: float, p: float, q: float, w
             raise InvalidRequest(f"{name} {value}: expected 0.001 to 1000")
     if first_step not in ("independent", "distinct"):
         raise InvalidRequest(f"first_step {first_step!r}: expected 'independent' or 'distinct'")
-    if first_step == "distinct" and (walks is None or len(steps[0]) != 1):
-        raise InvalidRequest("first_step 'distinct' needs to know how many walks from each node, and along which one edge type they start")
+    if first_step == "distinct" and walks is None:
+        raise InvalidRequest("first_step 'distinct' needs to know how many walks from each node; say walks")

@@ -17,11 +17,13 @@ from graphd.totals import NODE
 from graphkit import rng
 from graphkit.excluding import Excluded
 from graphkit.split import choose_at
+from graphkit.successive import LEAST
 
 ATTEMPTS = 512
 """Of a draw that is left out, before the rest is looked at as a whole. Part of the law: it never depends on the request."""
 _TOGETHER = 1 << 16
 """Attempts of all draws at a time, about."""
+_NOTHING: dict[str, float] = {"ids": -1, "types": -1, "probabilities": 0.0}
 
 
 def draw_numbered(sampling: Sampling, what: Global, numbers: Ids, kinds: Types | None = None) -> Sections:
@@ -119,12 +121,15 @@ def negatives(sampling: Sampling, what: Global, rows: int, excluded: Excluded | 
     drawn = draw_numbered(sampling, what, np.arange(rows * n, dtype=np.int64))
     if excluded is not None and excluded.ids.size:
         _redraw(sampling, what, excluded, drawn)
+        if what.want_probabilities and n:
+            drawn["probabilities"] = np.minimum(drawn["probabilities"] * np.repeat(_over_what_is_left(sampling, what, excluded), n), 1.0)
     return {name: array.reshape(rows, n) for name, array in drawn.items()}
 
 
 def _redraw(sampling: Sampling, what: Global, excluded: Excluded, drawn: Sections) -> None:
     """Draw again, in place, what is left out."""
-    n, ids, types = what.count, drawn["ids"].copy(), drawn["types"].copy()
+    n, columns = what.count, {name: array.copy() for name, array in drawn.items()}
+    ids = columns["ids"]
     further = replace(what, seed=int(rng.key_of(what.seed, rng.NEGATIVE)))
     pending = np.flatnonzero(excluded.refused(np.arange(len(ids), dtype=np.int64) // max(n, 1), ids))
     attempt, together = 0, 1
@@ -135,31 +140,53 @@ def _redraw(sampling: Sampling, what: Global, excluded: Excluded, drawn: Section
         free = ~excluded.refused(np.repeat(pending // n, together), found["ids"]).reshape(-1, together)
         done = free.any(axis=1)
         picks = (np.arange(len(pending)) * together + free.argmax(axis=1))[done]
-        ids[pending[done]], types[pending[done]] = found["ids"][picks], found["types"][picks]
+        for name, column in columns.items():
+            column[pending[done]] = found[name][picks]
         pending = pending[~done]
         attempt += together
         together *= 2
     nothing_left = -1
     for place in pending.tolist():
         row = place // n
-        if row != nothing_left:
-            ids[place], types[place] = _raced(sampling, what, excluded.of_row(row), place)
-            nothing_left = row if ids[place] < 0 else -1
-        else:
-            ids[place], types[place] = -1, -1
-    drawn["ids"], drawn["types"] = ids, types
+        won = None if row == nothing_left else _raced(sampling, what, excluded.of_row(row), place)
+        nothing_left = row if won is None else -1
+        for name, column in columns.items():
+            column[place] = _NOTHING[name] if won is None else won[name][0]
+    drawn.update(columns)
 
 
-def _raced(sampling: Sampling, what: Global, left_out: NDArray[np.int64], place: int) -> tuple[int, int]:
-    """One node by its weight among those that are not left out, by a race over all parts; (-1, -1) where there is none."""
+def _raced(sampling: Sampling, what: Global, left_out: NDArray[np.int64], place: int) -> Sections | None:
+    """One node by its weight among those that are not left out, by a race over all parts; None where there is none."""
     shares = sampling.version.totals.shares(NODE, what.types, uniform=what.uniform)
     one = replace(what, seed=int(rng.key_of(what.seed, rng.NEGATIVE, place)), count=1)
-    taken: Sections = {
-        "ids": np.tile(left_out, len(what.types)),
-        "types": np.repeat(np.array(what.types, np.int32), len(left_out)),
-    }
-    won = race_winners([reply.arrays for reply in sample.ask_but(sampling, one, shares, taken, 1, race=True)], "ids", 1)
-    return (int(won["ids"][0]), int(won["types"][0])) if len(won["ids"]) else (-1, -1)
+    won = race_winners([reply.arrays for reply in sample.ask_but(sampling, one, shares, _taken(what, left_out), 1, race=True)], "ids", 1)
+    return won if len(won["ids"]) else None
+
+
+def _taken(what: Global, left_out: NDArray[np.int64]) -> Sections:
+    """Some ids, of whichever of the types they are."""
+    return {"ids": np.tile(left_out, len(what.types)), "types": np.repeat(np.array(what.types, np.int32), len(left_out))}
+
+
+def _over_what_is_left(sampling: Sampling, what: Global, excluded: Excluded) -> NDArray[np.float64]:
+    """The weight of everything over the weight of what each row does not leave out, float64[rows]; 1 where that is nothing.
+
+    Where that is little a difference would be rounding, and it is added up anew, once for rows that leave out the same.
+    """
+    shares = sampling.version.totals.shares(NODE, what.types, uniform=what.uniform)
+    known, at = np.unique(excluded.ids, return_inverse=True)
+    weights = np.zeros(len(known), np.float64)
+    for type_id in what.types:
+        weights += read.node_weights(sampling, type_id, known, uniform=what.uniform)  # an id is of one of the types
+    left = shares.total - excluded.sums(weights[at])
+    little = np.flatnonzero(left < LEAST * shares.total) if not what.uniform else np.zeros(0, np.int64)
+    added: dict[bytes, float] = {}
+    for row in little.tolist():
+        left_out = excluded.of_row(row)
+        if left_out.tobytes() not in added:
+            added[left_out.tobytes()] = sample.weight_but(sampling, what, shares, _taken(what, left_out))
+        left[row] = added[left_out.tobytes()]
+    return np.divide(shares.total, left, out=np.ones(len(left)), where=left > 0)
 
 
 def _check_room(rows: int, what: Global) -> None:

@@ -65,8 +65,6 @@ class Operators(ABC):
         if head.rows < 0 or head.count < 0:
             raise InvalidRequest(f"{head.count} nodes for each of {head.rows} rows: expected 0 or more")
         excluded = numbered.excluded_of(head.rows, request.optional("indptr", "int64"), request.optional("excluded", "int64"))
-        if excluded is not None and head.want_probabilities:
-            raise InvalidRequest("probabilities of negatives with something left out: ask for them without, or leave nothing out")
 
         def run(at: Sampling) -> Sections:
             schema = at.space.schema

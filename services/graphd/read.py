@@ -135,6 +135,12 @@ def node_features(sampling: Sampling, type_id: int, names: Sequence[str], nodes:
     return merged_columns(len(nodes), [rows for _, rows in plan], replies)
 
 
+def node_weights(sampling: Sampling, type_id: int, nodes: Ids, *, uniform: bool) -> NDArray[np.float64]:
+    """What draws from a node type by the weights of ``sampling`` go by, or uniformly: float64[m], 0 where there is no such node."""
+    head = store.ReadNodeFeaturesRequest(at=sampling.at(), type_id=type_id, names=() if uniform else ("weight",), weight=sampling.weights)
+    return _rows_read(sampling, "read_node_features", head, nodes, None)["found" if uniform else "f:weight"].astype(np.float64)
+
+
 def edge_features(sampling: Sampling, type_id: int, names: Sequence[str], eids: Ids) -> Sections:
     """Columns of edges of one type, by edge id."""
     check_columns(sampling.space.schema.edge_types[type_id], names)

@@ -81,11 +81,8 @@ def walking_of(schema: Schema, head: Any) -> walk.Walking:
     steps = tuple(edge_types_of(schema, step.edge_types) for step in head.steps)
     if head.walks > _MOST_WALKS:
         raise InvalidRequest(f"walks {head.walks}: expected 0 to {_MOST_WALKS} from a node")
-    if head.different_first and (not head.walks or not head.length or len(steps[0]) != 1):
-        raise InvalidRequest(
-            f"different_first with walks {head.walks}, length {head.length} and {len(steps[0])} edge types in the first step: "
-            "expected 1 or more walks of 1 or more steps, the first one along one edge type"
-        )
+    if head.different_first and not (head.walks and head.length):
+        raise InvalidRequest(f"different_first with walks {head.walks} and length {head.length}: expected 1 or more walks of 1 or more steps")
     return walk.Walking(
         steps=steps,
         length=head.length,

@@ -168,7 +168,7 @@ def _draw_distinct(sampling: Sampling, what: Global, shares: Shares) -> Sections
             found["probabilities"],
             uniform=what.uniform,
             available=available,
-            rest=lambda: _rest(sampling, what, shares, found) / shares.total,
+            rest=lambda: weight_but(sampling, what, shares, found) / shares.total,
         )
     return found
 
@@ -181,7 +181,7 @@ def ask_but(sampling: Sampling, what: Global, shares: Shares, taken: Sections, c
     return sampling.ask(what.method, asked)
 
 
-def _rest(sampling: Sampling, what: Global, shares: Shares, taken: Sections) -> float:
+def weight_but(sampling: Sampling, what: Global, shares: Shares, taken: Sections) -> float:
     """The weight of all rows but those that are taken: the same sum of the same terms, whoever holds them."""
     rests = [reply.array("rest", "float64", 2) for reply in ask_but(sampling, what, shares, taken, 0, rest=True)]
     terms = np.concatenate([rest.reshape(-1) for rest in rests])

@@ -156,7 +156,8 @@ class _Paths:
 
     def begin(self, first: Sections) -> None:
         """Take the first step of every walk as it was drawn elsewhere."""
-        rows, via = np.arange(len(self.done)), np.full(len(self.done), self._how.steps[0][0], np.int32)
+        rows = np.arange(len(self.done))
+        via = first["types"] if "types" in first else np.full(len(rows), self._how.steps[0][0], np.int32)
         self._nodes[:, 1], self._types[:, 0] = first["ids"], via
         if self._eids is not None:
             self._eids[:, 0] = first["eids"]

@@ -1,4 +1,4 @@
-"""Which drawn ids are among those that their row leaves out."""
+"""Which drawn ids are among those that their row leaves out, and what these weigh."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.jit import kernel, settled
+from graphkit.successive import plus
 
 
 @kernel
@@ -22,6 +23,16 @@ def _refused(rows: NDArray[np.int64], ids: NDArray[np.int64], indptr: NDArray[np
             else:
                 high = middle
         out[i] = low < end and left_out[low] == ids[i]
+
+
+@kernel
+def _sums(indptr: NDArray[np.int64], left_out: NDArray[np.int64], weights: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    for row in range(out.shape[0]):
+        high, low = 0.0, 0.0
+        for at in range(indptr[row], indptr[row + 1]):
+            if at == indptr[row] or left_out[at] != left_out[at - 1]:
+                high, low = plus(high, low, weights[at])
+        out[row] = high + low
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,4 +58,10 @@ class Excluded:
         """Which of some ids, each drawn for a row, that row leaves out; bool[n]."""
         out = np.empty(ids.size, np.bool_)
         _refused(settled(rows), settled(ids), self.indptr, self.ids, out)
+        return out
+
+    def sums(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What each row leaves out weighs together, every id once; float64[rows], of float64[k] as ``ids`` are."""
+        out = np.empty(self.indptr.size - 1, np.float64)
+        _sums(self.indptr, self.ids, settled(weights), out)
         return out

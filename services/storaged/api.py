@@ -259,7 +259,8 @@ class StoreApi(Operators):
     def read_node_features(self, request: Frame, call: Call) -> Frame:
         """Feature columns of nodes that live here."""
         head: Any = request.head
-        sections = draw.node_features(self._version(head.at), head.type_id, list(head.names), request.array("ids", "int64"))
+        version = self._version(head.at).weighed(head.weight, draw.NODE, [head.type_id])
+        sections = draw.node_features(version, head.type_id, list(head.names), request.array("ids", "int64"))
         return Frame(pb.ReadNodeFeaturesReply(), sections)
 
     def read_edge_features(self, request: Frame, call: Call) -> Frame:

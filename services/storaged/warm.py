@@ -86,22 +86,23 @@ def warm() -> None:
                     want_edge_ids=True,
                     want_probabilities=True,
                 )
-        draw.neighbors(
-            version,
-            edge_types=[0],
-            node_type=0,
-            ids=ids,
-            positions=positions,
-            count=2,
-            replace=False,
-            uniform=uniform,
-            direction=_OUT,
-            seed=1,
-            hop=0,
-            want_weights=False,
-            want_edge_ids=True,
-            different=True,
-        )
+        for edge_types in ([0], [0, 1]):
+            draw.neighbors(
+                version,
+                edge_types=edge_types,
+                node_type=0,
+                ids=ids,
+                positions=positions,
+                count=2,
+                replace=False,
+                uniform=uniform,
+                direction=_OUT,
+                seed=1,
+                hop=0,
+                want_weights=False,
+                want_edge_ids=True,
+                different=True,
+            )
         for bias in (1.0, 0.5):
             draw.walk(
                 version,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
-from tests.kit import cases
+from tests.kit import cases, joint_cases
 from tests.kit.cluster import LocalCluster
 
 import asterism
@@ -23,15 +24,58 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
 
 
 @pytest.fixture(scope="module")
+def joint(embedded: Graph) -> Graph:
+    return joint_cases.load(embedded.client, "joint")
+
+
+@pytest.fixture(scope="module")
 def expected(embedded: Graph) -> dict[str, str]:
     return cases.answers(embedded)
 
 
-@pytest.mark.parametrize("storageds", [1, 2, 3, 5])
-def test_every_call_gives_the_same_bytes_on_this_many_storageds(storageds: int, expected: dict[str, str]) -> None:
+@pytest.fixture(scope="module")
+def expected_of_joint(joint: Graph) -> dict[str, str]:
+    return joint_cases.answers(joint)
+
+
+@pytest.mark.parametrize("storageds", [1, 2, 3, 5, 8])
+def test_every_call_gives_the_same_bytes_on_this_many_storageds(storageds: int, expected: dict[str, str], expected_of_joint: dict[str, str]) -> None:
     with LocalCluster(storageds, graphds=2) as cluster:
-        found = cases.answers(cases.load(cluster.client(), "cases"))
+        client = cluster.client()
+        found = cases.answers(cases.load(client, "cases"))
+        found_of_joint = joint_cases.answers(joint_cases.load(client, "joint"))
+        assert len({host for part in client.describe("cases").hosts for host in part}) == storageds
     assert {name for name in expected if found[name] != expected[name]} == set()
+    assert {name for name in expected_of_joint if found_of_joint[name] != expected_of_joint[name]} == set()
+
+
+class _Asked:
+    """A graph that notes which of its methods are called."""
+
+    def __init__(self, graph: Graph, methods: set[str]) -> None:
+        self._graph, self._methods = graph, methods
+
+    def __getattr__(self, name: str) -> Any:
+        self._methods.add(name)
+        return getattr(self._graph, name)
+
+
+UNASKED = {
+    *("upsert_nodes", "upsert_edges", "delete_nodes", "delete_edges", "build", "find_nodes"),  # they write, or see what is not published
+    *("at", "pin", "close", "client", "schema"),  # they say where the calls go
+    "explain",  # tells which host does what
+}
+
+
+def test_no_reading_call_is_left_out_of_the_cases(embedded: Graph, joint: Graph) -> None:
+    asked: set[str] = set()
+    for name, call in cases.calls(cast(Graph, _Asked(embedded, asked))).items():
+        assert call() is not None, name
+    assert {name for name in dir(Graph) if not name.startswith("_")} - UNASKED == asked - UNASKED
+    of_joint: set[str] = set()
+    for name, call in joint_cases.calls(cast(Graph, _Asked(joint, of_joint))).items():
+        assert call() is not None, name
+    assert {name for name in asked if name.startswith("sample_")} - of_joint == {"sample_nodes", "sample_edges"}  # they look no type up
 
 
 def test_asking_again_gives_the_same_bytes_and_another_seed_others(embedded: Graph, expected: dict[str, str]) -> None:

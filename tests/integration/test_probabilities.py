@@ -174,6 +174,31 @@ def assert_mean(estimates: np.ndarray, known: float) -> None:
     assert error <= SIGMAS * estimates.std(ddof=1) / math.sqrt(estimates.size), (estimates.mean(), known)
 
 
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("shared", [True, False])
+def test_negatives_carry_their_share_of_what_their_row_does_not_leave_out(graph: Graph, weighted: bool, shared: bool) -> None:
+    rows = [[], [3, 3, 777], [7_000_000_019], [7_000_000_019, 3, 50, 11], list(USERS)]  # of the last two little is left, and nothing
+    if shared:
+        rows = [rows[2], [3], []]
+    indptr = np.cumsum([0, *map(len, rows)])
+    pairs = np.stack([np.arange(len(rows)), np.full(len(rows), 50)], axis=1)
+    asked = {"weighted": weighted, "shared": shared, "exclude": (indptr, np.concatenate([np.array(row, np.int64) for row in rows])), "seed": 11}
+    drawn = graph.sample_negatives(pairs, 60, "user", probabilities=True, **asked)  # type: ignore[arg-type]  # a mapping of all kinds
+    assert np.array_equal(drawn.nodes, graph.sample_negatives(pairs, 60, "user", **asked).nodes)  # type: ignore[arg-type]  # the same
+    assert drawn.probabilities is not None
+    for row, left_out in enumerate([[i for some in rows for i in some]] if shared else rows):
+        left = {i: w if weighted else 1.0 for i, w in USERS.items() if i not in [*left_out, 50] and (w or not weighted)}
+        if not left:
+            assert (drawn.nodes[row] == -1).all()
+            assert not drawn.probabilities[row].any()
+            continue
+        assert set(drawn.nodes[row].tolist()) <= set(left)
+        assert_close(drawn.probabilities[row], [given_earlier(left, [node])[0] for node in drawn.nodes[row].tolist()])
+    plain = graph.sample_negatives(pairs[:, 0], 60, weighted=weighted, probabilities=True, seed=11)
+    nodes = graph.sample_nodes(60 * len(rows), weighted=weighted, probabilities=True, seed=11)
+    assert np.array_equal(plain.probabilities, np.reshape(nodes.probabilities, plain.nodes.shape))  # type: ignore[arg-type]  # they are there
+
+
 def test_inverse_probabilities_estimate_a_sum_over_what_was_not_drawn(graph: Graph) -> None:
     """With replacement by the mean of y / p; without by Raj's: what came before, and y / p; whole rows begin with 1."""
     values = dict(zip(USERS, [10.0, 7.0, 5.0, 3.0, 1.0, 8.0], strict=True))

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.law.mutants import MUTANTS, NAMED, UNAUDITED, Mutant
+from tests.law.faults import Mutant
+from tests.law.faults.draws import MUTANTS, NAMED, UNAUDITED
 
 import asterism
 
@@ -107,7 +108,7 @@ def test_the_sampler_itself_is_accepted_in_the_same_surroundings(tmp_path: Path)
             assert report.passed, report.failures
 
 
-def test_every_mutant_is_planted_here_or_is_said_not_to_change_a_share() -> None:
+def test_every_mutant_of_draws_is_planted_here_or_is_said_not_to_change_a_share() -> None:
     unseen = {
         "reservoir off by one",  # without replacement
         "Floyd off by one",
@@ -123,31 +124,6 @@ def test_every_mutant_is_planted_here_or_is_said_not_to_change_a_share() -> None
         "the same stream on every worker",  # draws that agree, each with the right law
         "streams of neighboring seeds lag",
         "streams of neighboring positions lag",
-        "unconditional without replacement",  # what is said of draws, not the draws
-        "the same, globally",
-        "what is left by subtraction only",
-        "drawn edges left in the rest",
-        "whole rows with probabilities of draws",
-        "probabilities within a union's type",
-        "probabilities within a part",
-        "positives among negatives",  # draws of other operators: the test asks for nodes, edges and neighbors
-        "one more try, whatever comes of it",
-        "further attempts shared by all draws",
-        "negatives given up after many attempts",
-        "draws by number keyed by their place",
-        "rows of one type alike",
-        "a layer's candidates alike",
-        "squares of edges, not of nodes",
-        "roots of nothing",
-        "one stream for all layers",
-        "a layer without replacement by -log(u) * w",
-        "labels drawn by their parts",
-        "drawn neighbors race again",  # first steps of walks
-        "parallel edges as neighbors of their own",
-        "the first of parallel edges stands for all",
-        "alias and probability swapped, among different neighbors",
-        "zero weight picked, among different neighbors",
-        "probabilities without the rest",
     }
     assert {*QUICK, *SLOW, *REFUSED, *unseen} == {mutant.name for mutant in MUTANTS}
     assert not {*QUICK, *SLOW, *REFUSED} & unseen

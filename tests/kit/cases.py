@@ -123,6 +123,15 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
             np.stack([papers, np.full(len(papers), person_ids()[0])], axis=1), 3, "person", seed=SEED
         ),
         "negatives of a batch": lambda: graph.sample_negatives(papers, 40, "paper", shared=True, exclude=papers, weight="aged", seed=SEED),
+        "probabilities of negatives but what is joined": lambda: graph.sample_negatives(
+            papers, 6, "paper", exclude=graph.neighbors(papers, "cites"), weight="aged", probabilities=True, seed=SEED
+        ),
+        "probabilities of negatives but the heaviest": lambda: graph.sample_negatives(
+            np.stack([papers, np.full(len(papers), person_ids()[0])], axis=1), 3, "person", probabilities=True, seed=SEED
+        ),
+        "probabilities of negatives of a batch": lambda: graph.sample_negatives(
+            papers, 40, "paper", shared=True, exclude=papers, weighted=False, probabilities=True, seed=SEED
+        ),
         "a layer": lambda: graph.sample_layer(mixed, None, 64, ntype=types, edge_ids=True, seed=SEED),
         "a layer of different nodes": lambda: graph.sample_layer(papers, ["cites"], 30, measure="squares", replace=False, seed=SEED),
         "layers against the edges": lambda: graph.sample_fanout_layerwise(
@@ -147,6 +156,12 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         ),
         "walks over different neighbors of mixed types, with p and q": lambda: graph.random_walk(
             mixed, ["cites", None], 5, walks=40, ntype=types, first_step="distinct", weighted=False, p=0.5, q=2.0, restart=0.1, seed=SEED
+        ),
+        "walks over different neighbors along any edge": lambda: graph.random_walk(
+            mixed, [["cites", "by", "writes"], None], 4, walks=6, ntype=types, first_step="distinct", edge_ids=True, seed=SEED
+        ),
+        "walks over different neighbors along any edge, uniformly": lambda: graph.random_walk(
+            mixed, length=3, walks=9, ntype=types, first_step="distinct", weighted=False, direction="in", restart=0.1, seed=SEED
         ),
         "walks over different neighbors, against the edges": lambda: graph.random_walk(
             papers, ["writes", "by"], 4, walks=30, first_step="distinct", direction="in", weight="", seed=SEED
@@ -183,6 +198,7 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         ),
         "scan of nodes by name": lambda: list(graph.scan_nodes("person", weight="aged", rows=13)),
         "scan of edges by name": lambda: list(graph.scan_edges("writes", weight="recent", rows=37)),
+        "the same again": lambda: graph.replay(graph.sample_neighbors(people, "writes", 3, seed=SEED).token, people),
         "node features": lambda: graph.node_features(people, ["age", "name", "weight"], "person"),
         "paper features": lambda: graph.node_features(papers, ["words", "vec"]),
         "edge features": lambda: graph.edge_features([0, 5, WRITES - 1, 10**12, -1, 5], ["tags", "when"], "writes"),

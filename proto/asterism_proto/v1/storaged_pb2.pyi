@@ -478,14 +478,16 @@ class ReadLabelledReply(_message.Message):
     def __init__(self) -> None: ...
 
 class ReadNodeFeaturesRequest(_message.Message):
-    __slots__ = ("at", "type_id", "names")
+    __slots__ = ("at", "type_id", "names", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     at: At
     type_id: int
     names: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+    weight: str
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ReadNodeFeaturesReply(_message.Message):
     __slots__ = ()

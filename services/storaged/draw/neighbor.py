@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from asterism_proto.errors import InvalidRequest
 from graphkit import rng
 from graphkit.jit import settled
-from storaged.draw.lookup import Adjacencies, Located, adjacencies, adjacency, checked_edge_types, located
+from storaged.draw.lookup import Adjacencies, Located, adjacencies, adjacency, checked_edge_types, ends, located
 from storaged.draw.probability import Drawn, Source, place_probabilities
 from storaged.draw.version import Version, checked_length, checked_outputs
 from storaged.kernel import different, distinct
@@ -117,7 +117,7 @@ def neighbors(
     want_weights, want_edge_ids, want_probabilities : bool
     different : bool
         ``count`` different neighbors, as far as there are: a neighbor is drawn once, by all edges to it together, and with it
-        one of them. Along one edge type, without replacement and probabilities.
+        one of them. Without replacement and probabilities.
 
     Raises
     ------
@@ -126,8 +126,8 @@ def neighbors(
     """
     checked_outputs("neighbors", ids.size, count)
     checked_length("positions", positions, ids.size)
-    if different and (len(edge_types) != 1 or replace or want_probabilities):
-        raise InvalidRequest("different neighbors are drawn along one edge type, without replacement, and without their probabilities")
+    if different and (replace or want_probabilities):
+        raise InvalidRequest("different neighbors are drawn without replacement, and without their probabilities")
     near = checked_edge_types(version, edge_types, node_type, direction)
     law = _Law(
         seed=seed,
@@ -184,6 +184,8 @@ def _draw(version: Version, nodes: Located, union: list[int], positions: NDArray
     which = np.empty(nodes.rows.size * law.count if len(union) > 1 else 0, np.int32)
     if law.replace:
         slots = _draw_with_replacement(nodes, sides, positions, law, which, answer)
+    elif law.different and len(union) > 1:
+        slots = _race_neighbors(version, nodes, union, sides, positions, law, which)
     elif law.different:
         slots = np.full(nodes.rows.size * law.count, -1, np.int64)
         for image, mine in nodes.of_parts(version):
@@ -271,6 +273,32 @@ def _draw_different(
     keys, race_keys = _keys(law.slot_key, positions), _keys(law.race_key(edge_type), positions)
     different.draw_different(keys, race_keys, settled(rows), np.int64(law.count), side.indptr, side.nbr, weights, sums, hot, cold, own)
     slots.reshape(-1, law.count)[nodes] = own.reshape(-1, law.count)
+
+
+def _race_neighbors(
+    version: Version,
+    nodes: Located,
+    union: list[int],
+    sides: list[Adjacencies],
+    positions: NDArray[np.int64],
+    law: _Law,
+    which: NDArray[np.int32],
+) -> NDArray[np.int64]:
+    """Draw different neighbors along several edge types: one exponential race over all of them."""
+    slots = np.empty(nodes.rows.size * law.count, np.int64)
+    union_kernel.race_neighbors(
+        settled(np.stack([_keys(law.race_key(edge_type), positions) for edge_type in union])),
+        nodes.parts,
+        nodes.rows,
+        np.int64(law.count),
+        settled(np.array([ends(version, edge_type, law.direction)[1] for edge_type in union], np.int32)),
+        settled(np.stack([side.indptr for side in sides])),
+        settled(np.stack([side.nbr for side in sides])),
+        settled(np.stack([side.weights for side in sides])),
+        which,
+        slots,
+    )
+    return slots
 
 
 def _measures(nodes: Located, sides: list[Adjacencies]) -> NDArray[np.float64]:

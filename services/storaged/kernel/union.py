@@ -1,11 +1,11 @@
-"""Neighbors without replacement of several edge types: one race over all of their edges."""
+"""Neighbors without replacement of several edge types: one race over all of their edges, or over the neighbors that these lead to."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import kernel
+from graphkit.jit import f32_at, i64_at, kernel
 from graphkit.rng import word
 from storaged.kernel.race import arrival, finish, offer
 
@@ -85,3 +85,81 @@ def finish_union(
         for k in range(sizes[i], count):
             slots[i * count + k] = -1
             which[i * count + k] = -1
+
+
+@kernel
+def race_neighbors(
+    race_keys: NDArray[np.uint64],
+    parts: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    count: np.int64,
+    ends: NDArray[np.int32],
+    indptr: NDArray[np.uint64],
+    nbr: NDArray[np.uint64],
+    weights: NDArray[np.uint64],
+    which: NDArray[np.int32],
+    slots: NDArray[np.int64],
+) -> None:
+    """Draw edges of a union of edge types to different neighbors, in the order of successive draws.
+
+    Parameters
+    ----------
+    race_keys : uint64[types, m]
+        Of the nodes' positions, under the race's key of each edge type; an edge's word is that of its place in the row.
+    parts, rows : int32[m], int64[m]
+        As of `storaged.kernel.rows.locate`; a node of row -1 has no neighbors.
+    count : int64
+    ends : int32[types]
+        The node type that each edge type leads to: of two types the same id is two neighbors.
+    indptr, nbr : uint64[types, P], uint64[types, P]
+        Addresses of each part's int64[rows + 1] and int64[slots]; neighbors ascend within a row.
+    weights : uint64[types, P]
+        Addresses of float32[slots]; 0: all 1.
+    which, slots : int32[m * count], int64[m * count], out
+        Edge types, as places in the union, and slots; padded with -1.
+
+    Notes
+    -----
+    The earliest of the edges to a neighbor counts for it: an exponential variable of the weight of all of them, and the edge that
+    is earliest is each by its own weight among them. So the first m of n are the draws of m.
+    """
+    types = ends.shape[0]
+    keys = np.empty(count, np.float64)
+    at, stops = np.empty(types, np.int64), np.empty(types, np.int64)
+    for i in range(rows.shape[0]):
+        own = slice(i * count, (i + 1) * count)
+        own_which, own_slots = which[own], slots[own]
+        size = np.int64(0)
+        if rows[i] >= 0:
+            part = parts[i]
+            for t in range(types):
+                at[t], stops[t] = i64_at(indptr[t, part], rows[i]), i64_at(indptr[t, part], rows[i] + 1)
+            while True:
+                # The next neighbor: the smallest id of the first type that has one left.
+                lead = -1
+                node = np.int64(0)
+                for t in range(types):
+                    if at[t] < stops[t] and (lead < 0 or ends[t] == ends[lead]):
+                        here = i64_at(nbr[t, part], at[t])
+                        if lead < 0 or here < node:
+                            lead, node = t, here
+                if lead < 0:
+                    break
+                first, kind, chosen = np.inf, np.int32(0), np.int64(0)
+                for t in range(types):
+                    if ends[t] != ends[lead]:
+                        continue
+                    start = i64_at(indptr[t, part], rows[i])
+                    while at[t] < stops[t] and i64_at(nbr[t, part], at[t]) == node:
+                        weight = 1.0 if weights[t, part] == 0 else np.float64(f32_at(weights[t, part], at[t]))
+                        if weight > 0.0:
+                            arrives = arrival(word(race_keys[t, i], np.uint64(at[t] - start)), weight)
+                            if arrives < first:
+                                first, kind, chosen = arrives, np.int32(t), at[t]
+                        at[t] += 1
+                if first < np.inf and not (size == count and first > keys[0]):
+                    size = np.int64(offer(keys, own_which, own_slots, own_slots, size, first, kind, chosen, chosen))
+            finish(keys, own_which, own_slots, own_slots, size)
+        for k in range(size, count):
+            own_which[k] = -1
+            own_slots[k] = -1

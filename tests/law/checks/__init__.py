@@ -11,7 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.law.checks.basis import Rejected, require_counts, require_independent
-from tests.law.checks.different import different_neighbors_are_successive_draws, fewer_different_neighbors_are_the_first_of_more
+from tests.law.checks.different import (
+    different_neighbors_are_successive_draws,
+    different_neighbors_of_unions_are_successive_draws,
+    fewer_different_neighbors_are_the_first_of_more,
+)
 from tests.law.checks.global_draws import (
     a_single_draw_follows_the_shares,
     hosts_and_ranges_do_not_matter,
@@ -79,6 +83,7 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     distinct_neighbors_are_successive_draws,
     unions_without_replacement_are_successive_draws,
     different_neighbors_are_successive_draws,
+    different_neighbors_of_unions_are_successive_draws,
     neighboring_draws_are_independent,
     nodes_follow_their_weights,
     races_are_successive_draws,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -107,7 +108,7 @@ def negatives_follow_what_is_left(scale: float) -> None:
     n = int(max(500, 8000 * scale))
     weights = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
     version = nodes_of(weights, 3)
-    rows: list[list[int]] = [[], [5], [0, 2, 4], [1, 2, 3, 4, 5]]
+    rows: list[list[int]] = [[], [5], [0, 2, 4, 4], [1, 2, 3, 4, 5]]
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     excluded = Excluded.of(indptr, np.concatenate([np.array(row[::-1], np.int64) for row in rows]))
     answers = [numbered.negatives(sampling_of(version, hosts), _what([0], 13, n), len(rows), excluded)["ids"] for hosts in (1, 3)]
@@ -119,6 +120,15 @@ def negatives_follow_what_is_left(scale: float) -> None:
     plain = draw_nodes(version, 13, len(rows) * n).reshape(len(rows), n)
     kept = ~np.array([np.isin(plain[row], left_out) for row, left_out in enumerate(rows)])
     require(bool((answers[0][kept] == plain[kept]).all()), "draws that are not left out are others than without anything left out")
+    told = numbered.negatives(sampling_of(version, 3), replace(_what([0], 13, n), want_probabilities=True), len(rows), excluded)
+    require(bool((told["ids"] == answers[0]).all()), "negatives are others when their probabilities are asked for")
+    for row, left_out in enumerate(rows):
+        left = np.array(weights)
+        left[left_out] = 0
+        exact = (left / left.sum())[told["ids"][row]]
+        require(
+            bool((abs(told["probabilities"][row] / exact - 1) < 1e-14).all()), f"negatives but {left_out} have other probabilities than their shares"
+        )
     require_independent(answers[0][1, :-1], answers[0][1, 1:], 6, "negatives at lag 1")
     require_independent(answers[0][1], answers[0][2], 6, "negatives of two rows")
 
@@ -128,9 +138,12 @@ def negatives_of_a_hair_are_raced_for(scale: float) -> None:
     trials = int(max(60, 300 * scale))
     version = nodes_of((1e9, 1.0, 3.0), 2)
     excluded = Excluded.of(np.array([0, 1, 4], np.int64), np.array([0, 2, 1, 0], np.int64))
-    drawn = numbered.negatives(sampling_of(version, 2), _what([0], 3, trials), 2, excluded)
+    drawn = numbered.negatives(sampling_of(version, 2), replace(_what([0], 3, trials), want_probabilities=True), 2, excluded)
     require_counts(np.bincount(drawn["ids"][0], minlength=3), np.array([0, 0.25, 0.75]) * trials, "negatives of a hair")
     require(bool((drawn["ids"][1] == -1).all() and (drawn["types"][1] == -1).all()), "something was drawn where nothing is left")
+    exact = np.array([0, 0.25, 0.75])[drawn["ids"][0]]
+    require(bool((abs(drawn["probabilities"][0] / exact - 1) < 1e-14).all()), "negatives of a hair have other probabilities than their shares")
+    require(not drawn["probabilities"][1].any(), "nothing has a probability")
 
 
 @cache

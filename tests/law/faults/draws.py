@@ -1,0 +1,188 @@
+"""Faults of tables, random words, global draws and neighbors."""
+
+from __future__ import annotations
+
+from tests.law.faults import Mutant, change
+
+ALIAS, ACCEPTANCE, RNG = "graphkit.alias", "graphkit.acceptance", "graphkit.rng"
+COLUMNS, NEIGHBORS, DISTINCT, RACE = (f"storaged.kernel.{room}" for room in ("columns", "neighbors", "distinct", "race"))
+VERSION, ENTRIES = "storaged.draw.version", "storaged.draw.entries"
+
+SHUFFLED = "chosen = k + np.int64(below(word(key, np.uint64(k)), np.uint64(degree - k)))"
+DRAWN = "column = below(w, degree)"
+OF_POSITION = "own = derive(key, np.uint64(positions[node]))"
+
+MUTANTS: tuple[Mutant, ...] = (
+    change(
+        "reservoir off by one",
+        "Nebula #6091",
+        DISTINCT,
+        (SHUFFLED, SHUFFLED.replace("chosen = k +", "chosen = k + 1 +").replace("degree - k)", "degree - k - 1)")),
+    ),
+    change("Floyd off by one", "torch_sparse #385", DISTINCT, (SHUFFLED, SHUFFLED.replace("degree - k)", "degree - k - 1)"))),
+    change(
+        "first neighbor never picked",
+        "DGL #1928",
+        NEIGHBORS,
+        (DRAWN, "column = np.uint64(max(int(below(w, degree)), min(1, int(degree) - 1)))"),
+    ),
+    change(
+        "zero weight picked, in whole rows",
+        "cuGraph #4607",
+        DISTINCT,
+        ("f32_at(row_weights, j) > np.float32(0.0)", "f32_at(row_weights, j) >= np.float32(0.0)"),
+    ),
+    change(
+        "zero weight picked, by tables", "cuGraph #4607", ALIAS, ("scaled = np.rint(prob * _TWO64)", "scaled = np.rint(max(prob, 1e-3) * _TWO64)")
+    ),
+    change("zero weight picked, in a race", "cuGraph #4607", RACE, ("if not weight > 0.0:\n            continue", "weight = max(weight, 0.5)")),
+    change(
+        "the light half dropped",
+        "passes DGL's own test",
+        ALIAS,
+        ("scaled = np.rint(prob * _TWO64)", "scaled = np.rint(prob * _TWO64) if prob >= 0.5 else 0.0"),
+    ),
+    change(
+        "alias and probability swapped", "classic", ACCEPTANCE, ("taken = led ^ ((column ^ led) & kept)", "taken = column ^ ((column ^ led) & kept)")
+    ),
+    change(
+        "unpaired columns lead to outcome 0",
+        "PecanPy",
+        ALIAS,
+        (
+            "    if open_row >= 0:\n        prob[open_row] = 1.0\n        alias[open_row] = open_row\n",
+            "    if open_row >= 0:\n        prob[open_row] = max(high - 0.01, 0.0)\n        alias[open_row] = 0\n",
+        ),
+    ),
+    change(
+        "stale totals",
+        "Euler",
+        VERSION,
+        ("float(share.count if uniform else share.weight)", "float(share.count if uniform else share.weight * (1 + 0.5 * (part == 0)))"),
+    ),
+    change(
+        "floor, and the rest to parts alike",
+        "Euler",
+        ENTRIES,
+        (
+            "    return drawn(entries.shares.hot, entries.shares.cold)\n",
+            "    measure, k = entries.shares.measure, entries.shares.measure.size\n"
+            "    exact = np.floor(count * measure / measure.sum()).astype(int)\n"
+            "    rest = np.random.default_rng(int(part_key)).integers(0, k, count - exact.sum())\n"
+            "    chosen = np.random.default_rng(int(part_key) + start).permutation(np.r_[np.repeat(np.arange(k), exact), rest])\n"
+            "    cold = settled(np.zeros(k, np.uint32))\n"
+            "    of_entry = [drawn(settled(np.full(k, e, np.uint64)), cold) if entries.local[e] else None for e in range(k)]\n"
+            "    pairs = [(of_entry[e][0][i], of_entry[e][1][i]) for i, e in enumerate(chosen) if of_entry[e] is not None]\n"
+            "    values = settled(np.array([value for value, _ in pairs], np.int64))\n"
+            "    return values, settled(np.array([tag for _, tag in pairs], np.int32))\n",
+        ),
+    ),
+    change(
+        "float32 prefix sums over a union",
+        "Euler",
+        NEIGHBORS,
+        ("reached += measures[t, i]", "reached = np.float32(np.float32(reached) + np.float32(measures[t, i]))"),
+    ),
+    change(
+        "float32 sums of rows",
+        "Euler",
+        ALIAS,
+        ("            t: float = s + x\n", "            t: float = np.float32(s + x)\n"),
+        ("error += (s - t) + x if s >= x else (x - t) + s", "error += 0.0"),
+    ),
+    change(
+        "rows from 32 bits, globally",
+        "many",
+        COLUMNS,
+        ("column = below(w, sizes[entry])", "column = ((w >> np.uint64(32)) * sizes[entry]) >> np.uint64(32)"),
+    ),
+    change(
+        "rows from 32 bits, in neighborhoods",
+        "many",
+        NEIGHBORS,
+        (DRAWN, "column = ((w >> np.uint64(32)) * degree) >> np.uint64(32)"),
+    ),
+    change("coins of 32 bits", "many", ACCEPTANCE, ("if high == threshold and (coin & _LOW) < np.uint64(u32_at(cold, column)):", "if high < 0:")),
+    change(
+        "answers grouped by part",
+        "unshuffled shards",
+        ENTRIES,
+        (
+            "    return settled(out[:held]), settled(out_tags[:held])\n",
+            "    order = np.argsort(out[:held] % max(int(offsets.max()) + 1, 1), kind='stable')\n"
+            "    return settled(out[:held][order]), settled(out_tags[:held][order])\n",
+        ),
+    ),
+    change(
+        "the same stream on every worker",
+        "Euler",
+        COLUMNS,
+        ("w = word(row_key, at)", "w = word(row_key, start + np.uint64(made))"),
+    ),
+    change("one stream for every position", "Euler", NEIGHBORS, (OF_POSITION, "own = key")),
+    change(
+        "streams of neighboring seeds lag",
+        "seed + k * constant",
+        RNG,
+        ("key = np.uint64(mix64(np.uint64(seed & 0xFFFFFFFFFFFFFFFF)))", "key = np.uint64(seed & 0xFFFFFFFF) * GOLDEN"),
+        ("key = np.uint64(derive(key, np.uint64(tag)))", "key = key + (np.uint64(tag) << np.uint64(40))"),
+    ),
+    change(
+        "streams of neighboring positions lag",
+        "seed + k * constant",
+        NEIGHBORS,
+        (OF_POSITION, "own = key + np.uint64(positions[node]) * np.uint64(0x9E3779B97F4A7C15)"),
+    ),
+    change(
+        "starting over after too many rejections",
+        "tempting",
+        DISTINCT,
+        (
+            "    found = np.int64(drawn)\n    if drawn < count:\n",
+            "    found = np.int64(drawn)\n    if drawn < count:\n        touched[used[:drawn]] = -1\n        drawn = found = np.int64(0)\n",
+        ),
+    ),
+    change(
+        "rejected draws taken with replacement",
+        "tempting",
+        DISTINCT,
+        (
+            "if (touched[there] if direct else marks[there]) >= 0:\n",
+            "if (touched[there] if direct else marks[there]) >= 0 and refused < 1:\n",
+        ),
+    ),
+    change("a race by -log(u) * w", "classic", RACE, ("return -log(unit(w)) / weight", "return -log(unit(w)) * weight")),
+    change(
+        "a union's types alike",
+        "many",
+        NEIGHBORS,
+        ("total += measures[t, i]\n", "total += measures[t, i] > 0.0\n"),
+        ("reached += measures[t, i]", "reached += measures[t, i] > 0.0"),
+    ),
+)
+
+
+UNAUDITED = change(
+    "tables are not audited",
+    "so that a mutant gets past the build",
+    "storaged.build.table",
+    ("if not out[0] <= MAX_DISTANCE:", "if not out[0] <= 1.0:"),
+)
+"""No mutant: what `tests.integration.test_verify_mutants` plants beside one, for a build would refuse its tables."""
+
+
+NAMED: tuple[Mutant, ...] = (
+    change(
+        "nodes by name from the rows' own table",
+        "tempting",
+        "storaged.store.image",
+        ("weights=node.named[weights].weights, table=node.named[weights].table)", "weights=node.named[weights].weights)"),
+    ),
+    change(
+        "neighbors by name from the rows' own alias rows",
+        "tempting",
+        "storaged.store.image",
+        ("hot=named.hot, cold=named.cold)", "hot=side.hot, cold=side.cold)"),
+    ),
+)
+"""Faults of draws by further weights alone, which `tests.integration.test_verify_mutants` plants too."""
