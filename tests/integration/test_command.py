@@ -15,6 +15,7 @@ import pytest
 
 from asterism import connect
 from asterism.cli.exits import ExitCode
+from asterism.cli.output import plain
 from asterism.formats import generate
 
 SHOP = generate.Shop(users=300, items=80, categories=5, clicks=2000, buys=600, follows=500, seed=3)
@@ -115,6 +116,64 @@ def test_draws_come_with_their_probabilities_where_these_are_asked_for(asterism:
     assert [p for row in near["probabilities"] for p in row] == far["hops"][0]["probabilities"]
 
 
+def test_every_operator_gives_what_the_client_gives(asterism: Command) -> None:
+    graph, again = connect(asterism.address, space="shop"), ("--seed", 11)
+
+    def same(found: Any, record: Any) -> None:
+        made = plain(record)
+        assert {name: value for name, value in found.items() if name != "token"} == {name: made[name] for name in made if name != "token"}
+
+    along = ("--type", "clicks", "--type", "buys")
+    both = ["clicks", "buys"]
+    like = asterism("sample", "like", "shop", 3, 4, "-n", 3, "--node-type", "item", "--probabilities", *again)
+    same(like, graph.sample_nodes_like([3, 4], 3, ntype="item", probabilities=True, seed=11))
+    negatives = asterism("sample", "negatives", "shop", "1,5", "2,6", "-n", 4, "--type", "item", "--but", "clicks", "--probabilities", *again)
+    near = graph.neighbors([1, 2], "clicks")
+    same(negatives, graph.sample_negatives([[1, 5], [2, 6]], 4, "item", exclude=near, probabilities=True, seed=11))
+    shared = asterism("sample", "negatives", "shop", 1, 2, "-n", 9, "--type", "item", "--shared", "--uniform", *again)
+    same(shared, graph.sample_negatives([1, 2], 9, "item", shared=True, weighted=False, seed=11))
+    walk = asterism("sample", "walk", "shop", 1, 2, "--step", "follows", "--step", "*", "--length", 3, "-p", 0.5, "-q", 2, "--restart", 0.1, *again)
+    same(walk, graph.random_walk([1, 2], ["follows", None], 3, p=0.5, q=2.0, restart=0.1, seed=11))
+    meta = asterism("sample", "walk", "shop", 1, 2, "--metapath", "user2follows2user", "--length", 3, "--walks", 4, "--distinct", *again)
+    same(meta, graph.random_walk([1, 2], ["follows"], 3, walks=4, first_step="distinct", seed=11))
+    pairs = asterism("sample", "pairs", "shop", "user2follows2user", "--length", 3, "--negatives", 2, "--batch-size", 8, "--batches", 2, *again)
+    passes = graph.walk_pairs("user2follows2user", 3, negatives=2, batch_size=8, seed=11)
+    for told, batch in zip(pairs, passes, strict=False):
+        assert (told["pairs"], told["negatives"]) == (batch.pairs.tolist(), plain(batch.negatives))
+    assert len(pairs) == 2
+    sub = asterism("sample", "subgraph", "shop", 1, 2, "--fanout", "3,-1", *along, "--direction", "out", "--node-type", "user", *again)
+    same(sub, graph.sample_subgraph([1, 2], [3, -1], both, ntype="user", seed=11))
+    layer = asterism("sample", "layer", "shop", 1, 2, 3, "-n", 6, *along, "--measure", "squares", "--distinct", *again)
+    same(layer, graph.sample_layer([1, 2, 3], both, 6, measure="squares", replace=False, seed=11))
+    adjacency = asterism("sample", "adjacency", "shop", "--rows", "1,2", "--cols", ",".join(map(str, range(80))), "--type", "buys")
+    same(adjacency, graph.adjacency([1, 2], list(range(80)), "buys", edge_ids=True))
+    same(asterism("sample", "top", "shop", 1, 2, *along, "-k", 3), graph.top_k_neighbors([1, 2], both, 3, edge_ids=True))
+    same(asterism("sample", "all", "shop", 1, 2, *along, "--sort", "weight"), graph.neighbors([1, 2], both, sort="weight"))
+    degrees = asterism("sample", "degrees", "shop", 1, 2, *along, "--weight", "weight")
+    assert (degrees["types"], degrees["degrees"]) == (both, graph.degrees([1, 2], both, weight="weight").tolist())
+    told = asterism("sample", "walk", "shop", 1, 2, "--step", "follows", "--length", 3, "--explain", *again)
+    assert {one["method"] for one in told["asked"]} == {"walk"}
+    assert plain(graph.replay(told["token"], [1, 2]))["nodes"] == plain(graph.random_walk([1, 2], ["follows"], 3, seed=11))["nodes"]
+    for told, said in (
+        (("sample", "like", "shop", 10**12, "--node-type", "nope"), "nope"),
+        (("sample", "walk", "shop", 1, "--metapath", "user2eats2item"), "no such edge type"),
+    ):
+        assert said in asterism(*told, expect=ExitCode.NOT_FOUND if said == "nope" else ExitCode.USAGE)
+
+
+def test_labels_and_the_nodes_of_graphs_are_text(asterism: Command) -> None:
+    client = connect(asterism.address)
+    client.create_space("molecules", {"nodes": {"atom": {"features": {"of": "bytes"}, "graph_label": "of"}}})
+    molecules = client.graph("molecules")
+    molecules.upsert_nodes([1, 2, 3], "atom", features={"of": ["benzene", "benzene", "toluene"]})
+    molecules.build()
+    drawn = asterism("sample", "labels", "molecules", "-n", 50, "--seed", 3)
+    assert set(drawn["labels"]) == {"benzene", "toluene"}
+    assert asterism("sample", "graphs", "molecules", "toluene", "none", "benzene")["nodes"] == [3, 1, 2]
+    assert "graph_label" in asterism("sample", "labels", "shop", expect=ExitCode.USAGE)
+    client.drop_space("molecules")
+
+
 def test_every_kind_of_job_is_asked_for_by_its_options(asterism: Command, tmp_path: Path) -> None:
     audit = asterism("job", "submit", "shop", "--kind", "audit", "--at", 1, "--wait")
     assert (audit["state"], audit["target_version"], audit["version"]) == ("FINISHED", 1, 0)
@@ -190,6 +249,29 @@ def test_what_people_read_names_what_was_drawn(asterism: Command) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True)
     assert done.stdout.count("user:buys:item") == 3
     assert "--seed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("like shop 3 --node-type item -n 2", "nodes like others"),
+        ("negatives shop 1,5 -n 2 --type item", "1,5"),
+        ("walk shop 1 --step follows --length 2", "by way of"),
+        ("pairs shop user2follows2user --length 2 --negatives 1", "user2follows2user"),
+        ("subgraph shop 1 --fanout 2 --type follows", "hop 1"),
+        ("layer shop 1 2 --type buys -n 2", "edges lead to it"),
+        ("adjacency shop --rows 1,2 --cols 1,2,3 --type buys", "edge id"),
+        ("top shop 1 --type buys -k 2", "heaviest neighbors"),
+        ("all shop 1 --type buys", "neighbor (weight)"),
+        ("degrees shop 1 --type buys", "buys"),
+        ("nodes shop -n 3 --type item --explain", "where draws fall"),
+        ("layer shop 1 2 --type buys -n 2 --explain", "asked of storageds: 1 rounds"),
+    ],
+)
+def test_what_people_read_of_the_rarer_operators(asterism: Command, typed: str, told: str) -> None:
+    command = [sys.executable, "-m", "asterism.cli", "sample", *typed.split(), "--address", asterism.address]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True)
+    assert told in " ".join(done.stdout.split())
 
 
 def test_what_a_served_folder_has_published_is_read_beside_its_server_which_alone_writes(asterism: Command) -> None:

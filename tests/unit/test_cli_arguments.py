@@ -14,6 +14,7 @@ from asterism.catalog import Host, SpaceInfo
 from asterism.cli import exits
 from asterism.cli.app import run
 from asterism.cli.arguments import hoist
+from asterism.cli.drawing import split_types
 from asterism.cli.exits import ExitCode, code_of
 from asterism.cli.output import plain
 from asterism.cli.sampling import parse_hop
@@ -59,6 +60,13 @@ def test_the_table_of_exit_codes_lists_each_code() -> None:
         (["space", "create", "shop", "no-such-file.yaml"], "no-such-file.yaml"),
         (["job", "show", "seven"], "JOB"),
         (["sample", "fanout", "shop", "1", "--hop", "user:buys:item"], "--hop 'user:buys:item'"),
+        (["sample", "negatives", "shop", "17,3", "23"], "17,3 23: expected sources such as 17 23, or pairs"),
+        (["sample", "negatives", "shop", "1,2,3"], "1,2,3: expected sources"),
+        (["sample", "negatives", "shop", "1,x"], "pair '1,x': expected whole numbers from 0 on"),
+        (["sample", "walk", "shop", "1", "--step", "a", "--metapath", "a2b"], "both --metapath 'a2b' and --step 'a'"),
+        (["sample", "subgraph", "shop", "1", "--fanout", "3,-2"], "--fanout '3,-2': expected whole numbers from -1 on"),
+        (["sample", "adjacency", "shop", "--rows", "1", "--cols", ""], "--cols ''"),
+        (["sample", "top", "shop", "1", "-k", "0"], "-k"),
         (["load", "shop", ".", "--parts", "3"], "--create"),
         (["load", "shop", ".", "--weight", "item"], "--weight 'item'"),
         (["load", "shop", ".", "--rejects", "x"], "--on-bad-rows"),
@@ -86,7 +94,12 @@ def test_nobody_at_the_address_is_exit_code_4_and_says_whom_it_asked(capsys: pyt
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["serve"], ["load"], ["status"], ["space", "create"], ["job", "submit"], ["sample", "fanout"], ["export", "dgl"]]
+    "command",
+    [
+        *([], ["serve"], ["load"], ["status"], ["space", "create"], ["job", "submit"], ["export", "dgl"]),
+        *(["sample", name] for name in ("nodes", "edges", "neighbors", "fanout", "like", "negatives", "labels", "walk", "pairs", "subgraph")),
+        *(["sample", name] for name in ("layer", "adjacency", "top", "all", "degrees", "graphs")),
+    ],
 )
 def test_every_command_explains_itself(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*command, "--help"]) == ExitCode.DONE
@@ -104,6 +117,17 @@ def test_records_become_plain_json() -> None:
     assert json.loads(json.dumps(plain(sample))) == {"nodes": [3, 1], "types": [0, 0], "probabilities": None, "seed": 9, "version": 2, "token": ""}
     assert plain(Colour.RED) == "RED"
     assert plain({"a": (1, None, Path("x"))}) == {"a": [1, None, "x"]}
+
+
+def test_bytes_are_text_in_json_and_what_is_none_is_escaped() -> None:
+    assert plain((b"benzene", b"\xff\x01", "é".encode())) == ["benzene", "\\xff\x01", "é"]
+
+
+def test_a_step_is_types_or_a_star() -> None:
+    assert split_types("buys,views") == ["buys", "views"]
+    assert split_types("*") is None
+    with pytest.raises(errors.InvalidRequest, match="--step 'buys,'"):
+        split_types("buys,")
 
 
 def test_a_hop_is_types_and_a_count() -> None:

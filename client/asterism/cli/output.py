@@ -75,7 +75,7 @@ def plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, bytes):
-        return list(value)
+        return value.decode("utf-8", "backslashreplace")
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str):
         return [plain(item) for item in value]
     return value if isinstance(value, str | int | float | bool | None) else str(value)

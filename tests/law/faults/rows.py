@@ -15,19 +15,15 @@ MUTANTS: tuple[Mutant, ...] = (
         DIFFERENT,
         ("spot(marks, np.int64(nbr[slot]), shift)", "spot(marks, slot, shift)"),
     ),
-    change(
-        "the first of parallel edges stands for all", "tempting", DIFFERENT, ("                if at < first:", "                if first == np.inf:")
-    ),
+    change("the first of parallel edges for all", "tempting", DIFFERENT, ("                if at < first:", "                if first == np.inf:")),
     change(
         "drawn neighbors race again",
         "classic",
         DIFFERENT,
         (" and marks[spot(marks, node, shift)] < 0:", ":"),
     ),
-    change(
-        "zero weight picked, among different neighbors", "cuGraph #4607", DIFFERENT, ("if weight > 0.0:", "if (weight := max(weight, 0.5)) > 0.0:")
-    ),
-    change("alias and probability swapped, among different neighbors", "classic", DIFFERENT, ("if high > threshold or", "if high < threshold or")),
+    change("zero weight picked, different neighbors", "cuGraph #4607", DIFFERENT, ("if weight > 0.0:", "if (weight := max(weight, 0.5)) > 0.0:")),
+    change("alias swapped, different neighbors", "classic", DIFFERENT, ("if high > threshold or", "if high < threshold or")),
     change("unconditional without replacement", "tempting", "storaged.draw.probability", ("    if replace:\n", "    if True:\n")),
     change(
         "the same, globally", "tempting", "graphkit.successive", ("out[k] = min(shares[k] / (high + low), 1.0)", "out[k] = shares[k] / shares.sum()")
@@ -89,7 +85,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     change(
-        "a layer without replacement by -log(u) * w",
+        "a distinct layer by -log(u) * w",
         "classic",
         LAYERS,
         ("-log(unit(word(own, np.uint64(c)))) / measures[start + c]", "-log(unit(word(own, np.uint64(c)))) * measures[start + c]"),
@@ -102,25 +98,25 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     change("probabilities without the rest", "tempting", LAYERS, ("for c in range(drawn, positive):", "for c in range(0):")),
     change(
-        "neighbors of each edge type by themselves",
+        "neighbors of each type by themselves",
         "tempting",
         UNION,
         ("                    if ends[t] != ends[lead]:", "                    if t != lead:"),
     ),
     change(
-        "equal ids of two node types as one neighbor",
+        "equal ids of two types as one neighbor",
         "tempting",
         UNION,
         ("    types = ends.shape[0]\n", "    ends = np.zeros_like(ends)\n    types = ends.shape[0]\n"),
     ),
-    change("the first of a union's parallel edges stands for all", "tempting", UNION, ("if arrives < first:", "if first == np.inf:")),
+    change("the first of parallel edges, of a union", "tempting", UNION, ("if arrives < first:", "if first == np.inf:")),
     change(
-        "zero weight picked, among different neighbors of a union",
+        "zero weight picked, different over a union",
         "cuGraph #4607",
         UNION,
         ("                        if weight > 0.0:", "                        if (weight := max(weight, 0.5)) > 0.0:"),
     ),
-    change("probabilities of negatives as if nothing were left out", "tempting", NUMBERED, ("if what.want_probabilities and n:", "if False:")),
+    change("probabilities as if nothing were left out", "tempting", NUMBERED, ("if what.want_probabilities and n:", "if False:")),
     change("what negatives leave by subtraction only", "tempting", NUMBERED, ("left < LEAST * shares.total", "left < 0.0")),
     change(
         "a node that is left out twice weighs twice", "tempting", EXCLUDING, ("if at == indptr[row] or left_out[at] != left_out[at - 1]:", "if True:")

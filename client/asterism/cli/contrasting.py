@@ -1,0 +1,131 @@
+"""`asterism sample like`, `negatives` and `labels`: nodes of the types of others, nodes that are not some others, labels of graphs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from asterism.cli.drawing import (
+    Count,
+    Explain,
+    Nodes,
+    NodeType,
+    Probabilities,
+    Seed,
+    Space,
+    Uniform,
+    Version,
+    Weight,
+    draw,
+    in_a_row,
+    rows_table,
+    whole_numbers,
+)
+from asterism.cli.output import table
+from asterism_proto.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from asterism import Graph
+    from asterism_proto.schema import Schema
+
+
+def like(
+    context: typer.Context,
+    space: Space,
+    nodes: Nodes,
+    *,
+    count: Count = 10,
+    node_type: NodeType = None,
+    uniform: Uniform = False,
+    weight: Weight = "",
+    unknown: Annotated[str, typer.Option(metavar="error|none", help="Whether a node that is not there is refused, or has none like it.")] = "error",
+    probabilities: Probabilities = False,
+    seed: Seed = None,
+    at: Version = None,
+    explain: Explain = False,
+) -> None:
+    """Draw nodes of the type of each given node, from the whole graph."""
+
+    def ask(graph: Graph, asked: Any) -> Any:
+        return asked.sample_nodes_like(
+            nodes,
+            count,
+            ntype=node_type,
+            weighted=not uniform,
+            weight=weight,
+            unknown=unknown,
+            probabilities=probabilities,
+            seed=seed,
+            version=at,
+        )
+
+    draw(context, space, ask, _rows("nodes like others", nodes), explain=explain)
+
+
+def parse_pairs(texts: list[str]) -> list[list[int]]:
+    """Sources, or pairs of a source and its positive with a comma between: all of them the same."""
+    rows = [whole_numbers("pair", text, least=0) for text in texts]
+    if len({len(row) for row in rows}) != 1 or len(rows[0]) > 2:
+        raise InvalidRequest(f"{' '.join(texts)}: expected sources such as 17 23, or pairs such as 17,3 23,40")
+    return rows
+
+
+def negatives(
+    context: typer.Context,
+    space: Space,
+    pairs: Annotated[list[str], typer.Argument(metavar="SRC[,DST]...", help="Sources, or pairs: the second one is a positive, which is not drawn.")],
+    *,
+    count: Count = 5,
+    kinds: Annotated[list[str] | None, typer.Option("--type", help="Of this node type (repeat for several). Default: all.")] = None,
+    but: Annotated[list[str] | None, typer.Option("--but", help="No neighbor of the source along this edge type (repeat for several).")] = None,
+    node_type: NodeType = None,
+    shared: Annotated[bool, typer.Option("--shared", help="One row for all pairs, which leaves out the positives of each.")] = False,
+    uniform: Uniform = False,
+    weight: Weight = "",
+    probabilities: Probabilities = False,
+    seed: Seed = None,
+    at: Version = None,
+    explain: Explain = False,
+) -> None:
+    """Draw nodes that are not among the positives of each pair."""
+    rows = parse_pairs(pairs)
+    given = [row[0] for row in rows] if len(rows[0]) == 1 else rows
+
+    def ask(graph: Graph, asked: Any) -> Any:
+        exclude = None
+        if but:
+            exclude = graph.neighbors([row[0] for row in rows], but, ntype=node_type, weights=False, edge_ids=False, version=at)
+        return asked.sample_negatives(
+            given,
+            count,
+            kinds or None,
+            weighted=not uniform,
+            weight=weight,
+            shared=shared,
+            exclude=exclude,
+            probabilities=probabilities,
+            seed=seed,
+            version=at if exclude is None else exclude.version,
+        )
+
+    draw(context, space, ask, _rows("negatives", ["all"] if shared else pairs), explain=explain)
+
+
+def _rows(title: str, firsts: list[Any]) -> Any:
+    def render(sample: Any, schema: Schema) -> RenderableType:
+        told = [in_a_row(row, None if sample.probabilities is None else sample.probabilities[i]) for i, row in enumerate(sample.nodes)]
+        return rows_table(title, ("of", "drawn"), firsts, [row or "none" for row in told], len(told))
+
+    return render
+
+
+def labels(context: typer.Context, space: Space, *, count: Count = 10, seed: Seed = None, at: Version = None, explain: Explain = False) -> None:
+    """Draw labels of graphs, each alike."""
+
+    def render(sample: Any, schema: Schema) -> RenderableType:
+        return table("labels of graphs", ("label",), [(label.decode("utf-8", "backslashreplace"),) for label in sample.labels])
+
+    draw(context, space, lambda graph, asked: asked.sample_graph_labels(count, seed=seed, version=at), render, explain=explain)

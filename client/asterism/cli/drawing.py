@@ -1,0 +1,139 @@
+"""What the commands of `asterism sample` have in common: their options, how a graph is asked, how answers are shown."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from asterism.cli.output import table
+from asterism.cli.session import session_of
+from asterism_proto.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from asterism import Explanation, Graph
+    from asterism_proto.schema import Schema
+
+SHOWN = 20
+
+Space = Annotated[str, typer.Argument(metavar="SPACE", help="The space to draw from.")]
+Nodes = Annotated[list[int], typer.Argument(metavar="NODE...", help="Where to start.")]
+Count = Annotated[int, typer.Option("-n", "--count", min=0, help="How many to draw.")]
+Along = Annotated[list[str] | None, typer.Option("--type", help="Along this edge type (repeat for several). Default: all.")]
+Uniform = Annotated[bool, typer.Option("--uniform", help="Every one the same chance, whatever its weight.")]
+Weight = Annotated[
+    str, typer.Option("--weight", metavar="NAME", help="Draw by the weights of this name, that all these types have. Default: their own.")
+]
+Distinct = Annotated[bool, typer.Option("--distinct", help="None twice: draw without replacement.")]
+Probabilities = Annotated[
+    bool, typer.Option("--probabilities", help="The probability of each draw too; without replacement, given the earlier ones.")
+]
+Seed = Annotated[int | None, typer.Option(help="Repeat a draw: the same seed gives the same answer.")]
+Version = Annotated[int | None, typer.Option("--at", min=1, metavar="VERSION", help="Draw from this version.")]
+NodeType = Annotated[str | None, typer.Option(help="The type of the nodes that one starts from, where the edge types do not say.")]
+Direction = Annotated[str, typer.Option(metavar="out|in", help="Along the edges, or against them.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Make the call, and tell what it takes instead: shares, who is asked for what, bytes.")]
+
+
+def draw(
+    context: typer.Context, space: str, ask: Callable[[Graph, Any], Any], render: Callable[[Any, Schema], RenderableType], *, explain: bool = False
+) -> None:
+    """Ask a space's graph for a sample, or for an account of it, and print that with the seed that repeats it.
+
+    ``ask`` gets the graph, and what to make the sampling call of: the graph itself, or the one that explains it.
+    """
+    session = session_of(context)
+    with session.client(reading=True) as client:
+        graph = client.graph(space)
+        schema = graph.schema
+        started = time.perf_counter()
+        sample = ask(graph, graph.explain if explain else graph)
+        milliseconds = (time.perf_counter() - started) * 1000
+    session.output.result(sample, lambda: _explained(sample, schema) if explain else render(sample, schema))
+    session.output.remark(f"[dim]{milliseconds:.1f} ms, version {sample.version}, --seed {sample.seed} repeats it[/dim]")
+
+
+def read(context: typer.Context, space: str, ask: Callable[[Graph], Any], render: Callable[[Any, Schema], RenderableType]) -> None:
+    """Ask a space's graph for what takes no draw, and print it."""
+    session = session_of(context)
+    with session.client(reading=True) as client:
+        graph = client.graph(space)
+        schema, found = graph.schema, ask(graph)
+    session.output.result(found, lambda: render(found, schema))
+
+
+def type_names(schema: Schema, element: str, ids: Any) -> list[str]:
+    """The names of type ids, a dash for none."""
+    kinds = schema.node_types if element == "node" else schema.edge_types
+    return [kinds[i].name if i >= 0 else "-" for i in ids.tolist()]
+
+
+def with_probabilities(names: tuple[str, ...], columns: list[Any], sample: Any) -> tuple[tuple[str, ...], list[list[Any]]]:
+    """A table's head and its first columns of cells, with probabilities where there are any."""
+    if sample.probabilities is not None:
+        names, columns = (*names, "probability"), [*columns, sample.probabilities]
+    return names, [column[:SHOWN].tolist() for column in columns]
+
+
+def in_a_row(nodes: Any, probabilities: Any = None) -> str:
+    """Nodes, each with the probability of its draw where that is known; without those that are none."""
+    hit = nodes >= 0
+    if probabilities is None:
+        return ", ".join(map(str, nodes[hit].tolist()))
+    return ", ".join(f"{node} ({p:.4g})" for node, p in zip(nodes[hit].tolist(), probabilities[hit].tolist(), strict=True))
+
+
+def titled(title: str, total: int) -> str:
+    """A table's title, which says where more was drawn than it shows."""
+    return title if total <= SHOWN else f"{title} (the first {SHOWN} of {total:,})"
+
+
+def rows_table(title: str, names: tuple[str, str], firsts: Iterable[object], rows: Iterable[str], total: int) -> RenderableType:
+    """A table of what each of some nodes, or labels, or walks has."""
+    return table(titled(title, total), names, [pair for _, pair in zip(range(SHOWN), zip(firsts, rows, strict=False), strict=False)])
+
+
+def split_types(text: str) -> list[str] | None:
+    """The edge types of a step, with commas between; None, which is all, of ``*``."""
+    names = text.split(",")
+    if not all(names):
+        raise InvalidRequest(f"--step {text!r}: expected an edge type, several with commas, or * for all")
+    return None if names == ["*"] else names
+
+
+def whole_numbers(option: str, text: str, *, least: int) -> list[int]:
+    """Numbers with commas between."""
+    try:
+        numbers = [int(word) for word in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < least:
+        raise InvalidRequest(f"{option} {text!r}: expected whole numbers from {least} on, with commas between")
+    return numbers
+
+
+def _explained(told: Explanation, schema: Schema) -> RenderableType:
+    """Where draws fall, and who is asked."""
+    from rich.console import Group
+
+    kinds = schema.node_types if told.method == "sample_nodes" else schema.edge_types
+    shares = [
+        (
+            kinds[share.type_id].name,
+            "all" if share.part is None else share.part,
+            share.share,
+            "-" if share.expected is None else f"{share.expected:,.6g}",
+            share.drawn,
+        )
+        for share in told.shares[:SHOWN]
+    ]
+    asked = [(one.round + 1, one.method, one.address or "here", one.rows, one.sent, one.received) for one in told.asked[:SHOWN]]
+    title = f"asked of storageds: {told.rounds} rounds, {told.bytes:,} bytes; {told.reply_bytes:,} bytes to the client"
+    tables = [table(titled(title, len(told.asked)), ("round", "what", "of", "rows", "bytes sent", "received"), asked)]
+    if shares:
+        tables.insert(0, table(titled("where draws fall", len(told.shares)), ("type", "part", "share", "expected", "drawn"), shares))
+    return Group(*tables)
