@@ -81,6 +81,8 @@ def _best(
             score = neighbors[at] - penalty * np.sqrt(sizes[at] / even)
             if load_capacity < 0x7FFFFFFFFFFFFFFF:
                 score -= penalty * np.sqrt(load[at] / even_load)
+        if not fits:
+            score = -np.float64(load[at])  # none that fits: the one with the least, whatever its neighbors
         better = score > best_score or (score == best_score and sizes[at] < best_size)
         if best < 0 or (fits and not best_fits) or (fits == best_fits and better):
             best, best_score, best_size, best_fits = np.int64(at), score, sizes[at], fits
@@ -288,7 +290,7 @@ def partition(
     method : {"ldg", "fennel"}
     demands : Demands
         What is balanced: a part gets at most ``ceil((1 + imbalance) * n / parts)`` of each class. In-degrees likewise, as
-        long as a part with room for the node can take them.
+        long as a part with room for the node can take them; then the part with the least takes them.
     seed : int
         Decides between equals.
     passes : int
