@@ -104,10 +104,12 @@ class Space:
         return part, kind, before[part, kind] + gids - self.starts[part, kind]
 
 
-def check(written: Written, graph: FlatGraph, *, hops: int = 1, weight: str = "weight", names: Mapping[str, str] | None = None) -> None:
+def check(
+    written: Written, graph: FlatGraph, *, hops: int = 1, weight: str = "weight", names: Mapping[str, str] | None = None, trainers: int = 1
+) -> None:
     """Assert that a partition holds this graph, each node and edge once, where and how DGL wants it.
 
-    ``names`` maps written names to the schema's, where they differ.
+    ``names`` maps written names to the schema's, where they differ. With several ``trainers`` to a part, theirs are looked at.
     """
     nodes, edges = Space.of(written.config, "node"), Space.of(written.config, "edge")
     stored = names or {}
@@ -129,6 +131,8 @@ def check(written: Written, graph: FlatGraph, *, hops: int = 1, weight: str = "w
         np.testing.assert_array_equal(arrays["dst"] < inner_nodes, arrays["edata/inner_edge"] != 0)
         assert set(np.unique(np.concatenate([arrays["src"], arrays["dst"]]))) >= set(range(inner_nodes, len(gid))), "a HALO node without an edge"
         _check_ends(src, dst, eid, everything, eids, nids, nodes, edges)
+        if trainers > 1:
+            arrays = _without_trainers(arrays, part, nodes, edges, trainers)
         _check_features(arrays, part, written, graph, nids, nodes, "nfeat", weight, stored)
         _check_features(arrays, part, written, graph, eids, edges, "efeat", weight, stored)
 
@@ -214,6 +218,16 @@ def _check_ends(
             _, node_kinds, node_typewise = nodes.locate(gids)
             assert (node_kinds == nodes.kinds.index(node_kind)).all()
             np.testing.assert_array_equal(nids[node_kind][node_typewise], wanted)
+
+
+def _without_trainers(arrays: Arrays, part: int, nodes: Space, edges: Space, trainers: int) -> Arrays:
+    """The part less its trainers, who are of this part, and an edge's its destination's."""
+    of_node = np.concatenate([arrays[f"nfeat|{kind}|trainer_id"] for kind in nodes.kinds])
+    of_edge = np.concatenate([arrays[f"efeat|{kind}|trainer_id"] for kind in edges.kinds])
+    assert of_node.dtype == of_edge.dtype == np.int64
+    np.testing.assert_array_equal(of_node // trainers, part)
+    np.testing.assert_array_equal(of_edge, of_node[arrays["dst"][: len(of_edge)]])
+    return {name: values for name, values in arrays.items() if not name.endswith("|trainer_id")}
 
 
 def _check_features(
