@@ -162,9 +162,10 @@ def open(path: str | Path, *, space: str | None = None, mode: str = "w", timeout
 
     from asterism.client import Client
     from standalone.app import embed  # a trainer without the services' extras never comes here
+    from standalone.transport import FolderTransport
 
     service = embed(Path(path), mode=mode, **settings)
-    client = Client(service.transport, timeout_s=timeout_s, on_close=service.stop)
+    client = Client(FolderTransport(Path(path), service.handlers), timeout_s=timeout_s, on_close=service.stop)
     if space is None:
         return client
     try:

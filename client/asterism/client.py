@@ -31,7 +31,8 @@ _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.02, 0.5
 class Client:
     """A connection to a service: what ``asterism.connect`` and ``asterism.open`` give.
 
-    Safe for threads; it may cross a fork. Every call takes at most ``timeout_s`` seconds, retries included.
+    Safe for threads; it may cross a fork, or be pickled into another process, where an embedded one reads. Every call takes at most
+    ``timeout_s`` seconds, retries included.
 
     Parameters
     ----------
@@ -54,6 +55,9 @@ class Client:
             raise InvalidRequest(f"timeout_s {timeout_s!r}: expected a number of seconds above 0")
         self.session = Session(transport, timeout_s)
         self._on_close = on_close
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"session": self.session, "_on_close": None}  # a copy in another process closes what is its own
 
     def __enter__(self) -> Self:
         return self

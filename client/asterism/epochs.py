@@ -85,6 +85,14 @@ class EpochCursor:
         """Begin the next epoch, wherever this one is."""
         self._begin(self.epoch + 1, _share([(0, 1, self.size)], self.rank, self.world), 0)
 
+    def split(self, parts: int) -> list[EpochCursor]:
+        """Cursors that visit, together, what is left of this share: `resharded` of their states is one again."""
+        left = _behind(self._runs, self.position)
+        cursors = [EpochCursor(self.size, seed=self.seed, rank=part, world=parts, epoch=self.epoch) for part in range(parts)]
+        for part, cursor in enumerate(cursors):
+            cursor._begin(self.epoch, _share(left, part, parts), 0)
+        return cursors
+
     def state_dict(self) -> dict[str, Any]:
         """Where it is, in plain values: what `load_state_dict` goes on from."""
         return {

@@ -92,8 +92,6 @@ class Standalone:
             self._identity.release()
             raise
         self.handlers: dict[str, Handler] = self._graphd.handlers
-        self.transport = LocalTransport(self.handlers)
-        """What an embedded client calls."""
         self.metrics = Metrics("standalone")
         self._grpc: GrpcServer | None = None
         self._http: HttpDoor | None = None

@@ -185,8 +185,6 @@ class Reader:
         self.handlers: dict[str, Handler] = {method.path: getattr(catalog, name, refused) for name, method in CATALOG.items()}
         self.handlers |= {method.path: getattr(graph, name) for name, method in GRAPH.items()}
         self.handlers |= {GRAPH[name].path: refused for name in ("write", "write_once", "find_nodes")}
-        self.transport = LocalTransport(self.handlers)
-        """What an embedded client calls."""
 
     def start(self) -> None:
         """Compile what graphd's rooms call."""

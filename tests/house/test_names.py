@@ -31,7 +31,22 @@ def test_every_public_name_has_a_sentence() -> None:
 
 
 def test_a_trainer_that_imports_the_client_pays_for_no_server() -> None:
-    heavy = ("numba", "rocksdict", "fastapi", "pyarrow", "pydantic", "typer", "rich", "standalone", "storaged", "graphd", "metad")
+    heavy = (
+        "numba",
+        "rocksdict",
+        "fastapi",
+        "pyarrow",
+        "pydantic",
+        "typer",
+        "rich",
+        "standalone",
+        "storaged",
+        "graphd",
+        "metad",
+        "torch",
+        "torch_geometric",
+        "dgl",
+    )
     program = f"import sys, asterism; print(*(name for name in {heavy!r} if name in sys.modules))"
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60).stdout
     assert out.split() == []

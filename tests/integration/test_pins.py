@@ -267,3 +267,18 @@ def test_a_storaged_that_is_back_serves_what_is_pinned_and_until_then_says_that_
                 assert time.monotonic() < end
         assert np.array_equal(again, before)
     cluster.wait_ready()
+
+
+def test_a_pickled_copy_of_an_embedded_graph_reads_the_folder_by_itself(tmp_path: Path) -> None:
+    with asterism.open(tmp_path / "graphs") as opened:
+        graph = filled(opened, "copied")
+        with graph.pin() as held:
+            copy = pickle.loads(pickle.dumps(held))
+            publish(graph, 2)
+            assert (copy.version, at(copy), at(graph)) == (1, {1}, {2})
+            drawn = held.sample_subgraph(np.arange(20), [3], seed=1)
+            assert copy.sample_subgraph(np.arange(20), [3], seed=1).token == drawn.token
+            with pytest.raises(InvalidRequest, match="was opened for reading"):
+                copy.upsert_nodes([1], "n", features={"at": [3]})
+            copy.close()
+        assert at(graph) == {2}

@@ -1,4 +1,4 @@
-"""The adapters for PyG and PyTorch, in the environment that has them."""
+"""The adapters for PyG and PyTorch, in the environment that has them: each test of a module of `tests/kit/pyg` is one here."""
 
 from __future__ import annotations
 
@@ -6,9 +6,31 @@ from pathlib import Path
 
 import pytest
 from tests.kit import pyg_env
+from tests.kit.pyg_env import Outcomes
+
+pytestmark = pytest.mark.pyg
 
 
-@pytest.mark.pyg
+@pytest.fixture(scope="module")
+def loaders(pyg_python: Path, shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    return pyg_env.outcomes(pyg_python, "loaders.py", home=tmp_path_factory.mktemp("loaders"))
+
+
+@pytest.fixture(scope="module")
+def batches(pyg_python: Path, shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    return pyg_env.outcomes(pyg_python, "batches.py", home=tmp_path_factory.mktemp("batches"))
+
+
+@pytest.mark.parametrize("name", pyg_env.names("loaders.py"))
+def test_pygs_loaders(loaders: Outcomes, name: str) -> None:
+    loaders.require(name)
+
+
+@pytest.mark.parametrize("name", pyg_env.names("batches.py"))
+def test_epochs_of_batches(batches: Outcomes, name: str) -> None:
+    batches.require(name)
+
+
 def test_a_trainer_with_pyg_imports_the_client_of_this_checkout(root: Path, pyg_python: Path, tmp_path: Path) -> None:
     program = "import asterism, sys; heavy = 'torch' in sys.modules; import torch_geometric as pyg; print(asterism.__file__, pyg.__version__, heavy)"
     home, pyg, heavy = pyg_env.run(pyg_python, "-c", program, home=tmp_path).split()[-3:]

@@ -125,3 +125,19 @@ def test_shuffles_are_permutations_in_every_order_alike() -> None:
     orders = Counter(tuple(mixing.shuffled(4, seed).tolist()) for seed in range(6000))
     assert len(orders) == 24
     assert stats.chisquare(list(orders.values())).pvalue > 1e-4
+
+
+def test_a_share_is_split_and_put_together_again_wherever_it_is() -> None:
+    share = EpochCursor(101, seed=4, rank=1, world=2, epoch=3)
+    rest = EpochCursor(101, seed=4, rank=1, world=2, epoch=3)
+    whole = rest.take(rest.left).tolist()
+    seen = share.take(7).tolist()
+    parts = share.split(3)
+    assert sum(part.left for part in parts) == share.left == len(whole) - 7
+    seen += [number for part, count in zip(parts, (4, 0, 9), strict=True) for number in part.take(count).tolist()]
+    again = EpochCursor.resharded([part.state_dict() for part in parts], rank=0, world=1)
+    assert (again.epoch, again.left) == (3, len(whole) - 20)
+    for part in again.split(2):
+        seen += part.take(part.left).tolist()
+    assert sorted(seen) == sorted(whole)
+    assert share.left == len(whole) - 7

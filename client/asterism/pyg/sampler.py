@@ -1,0 +1,226 @@
+"""PyG's sampler over a graph: neighbors of nodes and of links, with negatives, by one request a batch."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch_geometric import sampler as pyg
+from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
+
+from asterism import arguments, mixing
+from asterism.graph import Graph
+from asterism.patience import PATIENCE_S, patiently
+from asterism.pyg.view import Triple, View
+from asterism.records import Ids, Subgraph
+from asterism.torch import tensor
+from asterism_proto.errors import InvalidRequest
+
+NumNeighbors = Sequence[int] | Mapping[Triple, Sequence[int]]
+_SEEDS = 1 << 62
+
+
+class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no types here
+    """Draws what PyG's `NeighborSampler` draws, from a graph that is not in memory.
+
+    Each node of a hop gives neighbors that edges come from, ``num_neighbors`` of each edge type. Give it to ``NodeLoader`` as
+    ``node_sampler``, to ``LinkLoader`` as ``link_sampler``; it may cross a fork or be pickled into their workers.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of one version, with ``direction: both``.
+    num_neighbors : list of int, or dict of triple to list of int
+        Neighbors of each hop; -1 are all, 0 none. Edge types that a dict does not name are not followed.
+    replace, disjoint : bool
+        As of PyG: with replacement; a tree of its own for every seed.
+    subgraph_type : {"directional", "bidirectional"}
+        As of PyG.
+    weight_attr : str, optional
+        Draw in proportion to these weights: ``"weight"`` are the edges' own, other names are tables. None: uniformly.
+    negative_weight : str, optional
+        Draw negatives in proportion to these weights of nodes: ``"weight"``, or a table. None: uniformly, or by the ``src_weight`` and ``dst_weight``
+        of PyG's ``NegativeSampling``.
+    seed : int, optional
+        Then the draws of a batch follow from it and from the batch, however many workers there are; an evaluation in fixed order is the same
+        each time. None: each batch takes a fresh one from torch's generator, which ``torch.manual_seed`` sets.
+    hetero : bool, optional
+        Whether types are named; None: where there are several.
+    patience_s : float
+        How long a batch is tried again, in seconds, while the service does not answer: as long as its restart may take.
+    time_attr : None
+        Times are not served yet: any other value is refused, and so are ``input_time`` and ``edge_label_time`` of loaders.
+
+    Raises
+    ------
+    InvalidRequest
+        For times, induced subgraphs, or a graph of no version; of a batch: where it has a seed twice, and trees are not disjoint.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        num_neighbors: NumNeighbors,
+        *,
+        replace: bool = False,
+        disjoint: bool = False,
+        subgraph_type: str = "directional",
+        weight_attr: str | None = None,
+        negative_weight: str | None = None,
+        seed: int | None = None,
+        hetero: bool | None = None,
+        patience_s: float = PATIENCE_S,
+        time_attr: str | None = None,
+    ) -> None:
+        if time_attr is not None:
+            _refuse_times(f"time_attr {time_attr!r}")
+        if subgraph_type not in ("directional", "bidirectional"):
+            raise InvalidRequest(f"subgraph_type {subgraph_type!r}: expected 'directional' or 'bidirectional'")
+        self._view = View(graph, hetero, patience_s)
+        self._fanouts = self._fanouts_of(num_neighbors)
+        self._replace, self._disjoint, self._bidirectional = replace, disjoint, subgraph_type == "bidirectional"
+        self._weight_attr, self._negative_weight = weight_attr, negative_weight
+        self._seed = None if seed is None else arguments.seed(seed)
+
+    @property
+    def edge_permutation(self) -> None:
+        """Edges are named by their ids: nothing was put in another order."""
+        return
+
+    def sample_from_nodes(self, index: Any, **_: Any) -> Any:
+        """What was drawn around a batch of nodes."""
+        if index.time is not None:
+            _refuse_times("input_time")
+        key = self._key(index.node)
+        return self._finished(node_sample(index, lambda seeds, _: self._sample(seeds, key)))
+
+    def sample_from_edges(self, index: Any, neg_sampling: Any = None, **_: Any) -> Any:
+        """What was drawn around a batch of links and their negatives."""
+        if index.time is not None:
+            _refuse_times("edge_label_time")
+        key = self._key(torch.cat([index.row, index.col]))
+        negatives = None if neg_sampling is None else self._negatives(neg_sampling, index.input_type, key)
+        # It hands numbers of nodes on to `negatives`, which asks the graph instead.
+        counts = dict.fromkeys(self._view.node_types, 0) if self._view.hetero else 0
+        return self._finished(edge_sample(index, lambda seeds, _: self._sample(seeds, key), counts, self._disjoint, None, negatives))
+
+    def _finished(self, out: Any) -> Any:
+        return out.to_bidirectional() if self._bidirectional else out
+
+    def _fanouts_of(self, num_neighbors: NumNeighbors) -> dict[str, list[int]]:
+        if isinstance(num_neighbors, pyg.NumNeighbors):
+            num_neighbors = num_neighbors.get_values(list(self._view.edge_types) if self._view.hetero else None)
+        if not isinstance(num_neighbors, Mapping):
+            return {name: list(num_neighbors) for name in self._view.edge_types.values()}
+        unknown = [triple for triple in num_neighbors if tuple(triple) not in self._view.edge_types]
+        if unknown:
+            raise InvalidRequest(f"num_neighbors of {unknown}: there are edge types {list(self._view.edge_types)}")
+        return {self._view.edge_types[triple]: list(hops) for triple, hops in num_neighbors.items()}
+
+    def _key(self, seeds: Any) -> int:
+        """The seed of a batch's draws."""
+        if self._seed is None:
+            return int(torch.randint(_SEEDS, (1,)))
+        digest = hashlib.blake2b(np.ascontiguousarray(seeds.numpy()).tobytes(), digest_size=8).digest()
+        return mixing.key_of(self._seed, mixing.BATCH, int.from_bytes(digest, "little"))
+
+    def _negatives(self, asked: Any, input_type: Triple | None, key: int) -> Any:
+        ends = {"src": self._view.node_types[0], "dst": self._view.node_types[0]}
+        if input_type is not None:
+            ends = {"src": input_type[0], "dst": input_type[-1]}
+        return _Negatives(asked, self._view, ends, self._negative_weight, key)
+
+    def _sample(self, seeds: Any, key: int) -> Any:
+        """PyG's record of a subgraph around seeds: a tensor, or tensors by node type."""
+        if self._view.hetero != isinstance(seeds, Mapping):
+            raise InvalidRequest(
+                f"seeds {'without' if self._view.hetero else 'with'} a type: this sampler is {'' if self._view.hetero else 'not '}hetero"
+            )
+        by_type = seeds if isinstance(seeds, Mapping) else {self._view.node_types[0]: seeds}
+        ids: Ids = np.concatenate([np.asarray(some, np.int64) for some in by_type.values()])
+        kinds = [np.full(len(some), self._view.graph.schema.node_type_id(name)) for name, some in by_type.items()]
+        found = patiently(lambda: self._drawn(ids, next(iter(by_type)) if len(by_type) == 1 else np.concatenate(kinds), key), self._view.patience_s)
+        if not self._disjoint:
+            for name, some in by_type.items():
+                self._require_once(name, np.asarray(some), found)
+        return _hetero(found, self._view) if self._view.hetero else _homogeneous(found)
+
+    def _drawn(self, ids: Ids, ntype: str | Ids, key: int) -> Subgraph:
+        return self._view.graph.sample_subgraph(
+            ids,
+            self._fanouts,
+            ntype=ntype,
+            weighted=self._weight_attr is not None,
+            weight=self._weight_attr or "",
+            replace=self._replace,
+            direction="in",
+            disjoint=self._disjoint,
+            seed=key,
+        )
+
+    def _require_once(self, node_type: str, seeds: Ids, found: Subgraph) -> None:
+        """Loaders take the first nodes of a batch to be its seeds: they are, unless one is there twice."""
+        if found.num_sampled_nodes[node_type][0] != len(seeds):
+            once, counts = np.unique(seeds, return_counts=True)
+            wrong = once[(counts > 1) | (once < 0)]
+            raise InvalidRequest(
+                f"seed {wrong[0]} of {node_type!r} is no node, or twice in a batch of {len(seeds)}; sample with disjoint=True, or each once"
+            )
+
+
+def _homogeneous(found: Subgraph) -> Any:
+    ((node_type, ids),) = found.nodes.items()
+    ((name, row),) = found.row.items()
+    assert found.edge_ids is not None
+    return pyg.SamplerOutput(
+        node=tensor(ids),
+        row=tensor(row),
+        col=tensor(found.col[name]),
+        edge=tensor(found.edge_ids[name]),
+        batch=None if found.batch is None else tensor(found.batch[node_type]),
+        num_sampled_nodes=list(found.num_sampled_nodes[node_type]),
+        num_sampled_edges=list(found.num_sampled_edges[name]),
+    )
+
+
+def _hetero(found: Subgraph, view: View) -> Any:
+    assert found.edge_ids is not None
+    named = {triple: name for triple, name in view.edge_types.items() if name in found.row}
+    return pyg.HeteroSamplerOutput(
+        node={name: tensor(ids) for name, ids in found.nodes.items()},
+        row={triple: tensor(found.row[name]) for triple, name in named.items()},
+        col={triple: tensor(found.col[name]) for triple, name in named.items()},
+        edge={triple: tensor(found.edge_ids[name]) for triple, name in named.items()},
+        batch=None if found.batch is None else {name: tensor(places) for name, places in found.batch.items()},
+        num_sampled_nodes={name: list(counts) for name, counts in found.num_sampled_nodes.items()},
+        num_sampled_edges={triple: list(found.num_sampled_edges[name]) for triple, name in named.items()},
+    )
+
+
+class _Negatives(pyg.NegativeSampling):  # type: ignore[misc]  # PyG has no types here
+    """PyG's negatives of one batch, drawn from the graph's nodes, whatever their ids are."""
+
+    def __init__(self, asked: Any, view: View, ends: Mapping[str, str], weight: str | None, key: int) -> None:
+        super().__init__(asked.mode, asked.amount, asked.src_weight, asked.dst_weight)
+        self._view, self._ends, self._weight, self._key = view, ends, weight, key
+
+    def sample(self, num_samples: int, endpoint: str, num_nodes: int | None = None) -> Any:
+        """Nodes of the type at one end of the links."""
+        node_type = self._ends[endpoint]
+        key = mixing.key_of(self._key, mixing.NEGATIVE, ("src", "dst").index(endpoint))
+        given = self.src_weight if endpoint == "src" else self.dst_weight
+        if given is None:
+            graph, named = self._view.graph, self._weight or ""
+            drawn = patiently(lambda: graph.sample_nodes(num_samples, node_type, weighted=bool(named), weight=named, seed=key), self._view.patience_s)
+            return tensor(drawn.nodes)
+        count = self._view.require_numbered(node_type, f"{endpoint}_weight")
+        if len(given) != count:
+            raise InvalidRequest(f"{endpoint}_weight has {len(given)} entries for {count} nodes of type {node_type!r}")
+        return torch.multinomial(given.double(), num_samples, replacement=True, generator=torch.Generator().manual_seed(key >> 1))
+
+
+def _refuse_times(what: str) -> None:
+    raise InvalidRequest(f"{what}: times are not served yet; leave it out")

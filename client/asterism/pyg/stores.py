@@ -1,0 +1,209 @@
+"""PyG's two stores over a graph: features by node, edges by type."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from torch_geometric.data import feature_store as pyg_features
+from torch_geometric.data import graph_store as pyg_graphs
+
+from asterism.graph import Graph
+from asterism.patience import PATIENCE_S, patiently
+from asterism.pyg.view import Triple, View
+from asterism.records import FeatureValue, Ids
+from asterism.torch import tensor
+from asterism_proto.errors import InvalidRequest, NotFound
+
+Encoder = Callable[[FeatureValue], Any]
+Columns = Mapping[str, Mapping[str, str] | Sequence[str]] | None
+"""Features by node type: their names, or PyG's name for each."""
+
+_AT_ONCE = 1 << 16
+"""Nodes of one request for features of a whole type."""
+
+
+class FeatureStore(pyg_features.FeatureStore):  # type: ignore[misc]  # PyG has no types here
+    """The node features of a graph, as PyG's loaders ask for them: a request per node type and batch.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of one version.
+    features : dict, optional
+        By node type, the features that batches have: names, or PyG's name for each (``{"paper": {"x": "words", "y": "label"}}``).
+        None: every dense one, and those with an encoder, under their own names. ``"weight"`` is the node's weight.
+    encode : dict of str to callable, optional
+        By feature of the graph: what makes a tensor ``[m, ...]`` of its column, an array ``[m, *shape]`` or ``(indptr, values)``. Ragged features
+        and bytes need one.
+    hetero : bool, optional
+        Whether types are named; None: where there are several.
+    patience_s : float
+        How long features are asked for again, in seconds, while the service does not answer.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        features: Columns = None,
+        *,
+        encode: Mapping[str, Encoder] | None = None,
+        hetero: bool | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        super().__init__()
+        self._view = View(graph, hetero, patience_s)
+        self._encode = dict(encode or {})
+        self._columns: dict[str, dict[str, str]] = {}
+        for node_type in graph.schema.node_types:
+            if features is None:
+                own = [f.name for f in node_type.features if f.kind == "dense" or f.name in self._encode]
+                self._columns[node_type.name] = dict(zip(own, own, strict=True))
+            elif node_type.name in features:
+                named = features[node_type.name]
+                self._columns[node_type.name] = dict(named) if isinstance(named, Mapping) else dict(zip(named, named, strict=True))
+                for name in self._columns[node_type.name].values():
+                    if name != "weight" and node_type.feature(name).kind != "dense" and name not in self._encode:
+                        raise InvalidRequest(f"feature {name!r} of {node_type.name!r} is {node_type.feature(name).kind}: encode it as a tensor")
+        if features is not None and (unknown := set(features) - set(self._view.node_types)):
+            raise NotFound(f"node types {sorted(unknown)}: there are {', '.join(self._view.node_types)}")
+
+    def get_all_tensor_attrs(self) -> list[Any]:
+        """Every feature that batches have."""
+        return [
+            pyg_features.TensorAttr(group_name=self._view.group(node_type), attr_name=name)
+            for node_type, columns in self._columns.items()
+            for name in columns
+        ]
+
+    def _multi_get_tensor(self, attrs: Sequence[Any]) -> list[Any]:
+        found: list[Any] = [None] * len(attrs)
+        together: dict[tuple[str, int], list[int]] = {}
+        for at, attr in enumerate(attrs):
+            together.setdefault((self._view.node_type(attr.group_name), id(attr.index)), []).append(at)
+        for (node_type, _), places in together.items():
+            names = {at: self._name(node_type, attrs[at].attr_name) for at in places}
+            ids = self._ids(node_type, attrs[places[0]].index)
+            columns = self._read(node_type, ids, list(dict.fromkeys(names.values())))
+            for at, name in names.items():
+                found[at] = columns[name]
+        return found
+
+    def _get_tensor(self, attr: Any) -> Any:
+        return self._multi_get_tensor([attr])[0]
+
+    def _get_tensor_size(self, attr: Any) -> tuple[int, ...]:
+        node_type = self._view.node_type(attr.group_name)
+        count = self._view.require_numbered(node_type, f"all nodes of {node_type!r}")
+        return (count, *self._read(node_type, np.zeros(0, np.int64), [name := self._name(node_type, attr.attr_name)])[name].shape[1:])
+
+    def _name(self, node_type: str, attr_name: str) -> str:
+        name = self._columns.get(node_type, {}).get(attr_name)
+        if name is None:
+            raise NotFound(f"{node_type!r} has no {attr_name!r} here; it has {sorted(self._columns.get(node_type, {}))}")
+        return name
+
+    def _ids(self, node_type: str, index: Any) -> Ids:
+        if index is None or isinstance(index, slice):
+            count = self._view.require_numbered(node_type, "features of a whole type")
+            return np.arange(count, dtype=np.int64)[index if index is not None else slice(None)]
+        return np.asarray(index.cpu() if isinstance(index, torch.Tensor) else index).reshape(-1)
+
+    def _read(self, node_type: str, ids: Ids, names: list[str]) -> dict[str, Any]:
+        pieces: dict[str, list[Any]] = {name: [] for name in names}
+        for first in range(0, max(len(ids), 1), _AT_ONCE):
+            some = partial(self._view.graph.node_features, ids[first : first + _AT_ONCE], names, node_type)
+            for name, column in patiently(some, self._view.patience_s).items():
+                encode = self._encode.get(name)
+                pieces[name].append(tensor(column) if encode is None else torch.as_tensor(encode(column)))
+        return {name: parts[0] if len(parts) == 1 else torch.cat(parts) for name, parts in pieces.items()}
+
+    def _put_tensor(self, value: Any, attr: Any) -> NoReturn:
+        _refuse_writes()
+
+    def _remove_tensor(self, attr: Any) -> NoReturn:
+        _refuse_writes()
+
+
+class GraphStore(pyg_graphs.GraphStore):  # type: ignore[misc]  # PyG has no types here
+    """The edge types of a graph, and whole ones as lists of edges where a loader asks for one.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of one version.
+    hetero : bool, optional
+        Whether types are named; None: where there are several.
+    """
+
+    def __init__(self, graph: Graph, *, hetero: bool | None = None) -> None:
+        super().__init__()
+        self.__dict__["_view"] = View(graph, hetero)
+        self.__dict__["_attrs"] = None
+
+    def get_all_edge_attrs(self) -> list[Any]:
+        """Every edge type; sizes of those between ids that are the numbers from 0 on."""
+        if self._attrs is None:
+            self.__dict__["_attrs"] = [
+                pyg_graphs.EdgeAttr(edge_type=triple if self._view.hetero else None, layout="coo", size=self._size(triple))
+                for triple in self._view.edge_types
+            ]
+        return [copy.copy(attr) for attr in self._attrs]
+
+    def _size(self, triple: Triple) -> tuple[int, int] | None:
+        src, _, dst = triple
+        # Where types are not named PyG looks at features for their number.
+        if not (self._view.hetero and self._view.numbered(src) and self._view.numbered(dst)):
+            return None
+        return self._view.count(src), self._view.count(dst)
+
+    def _get_edge_index(self, attr: Any) -> tuple[Any, Any] | None:
+        if attr.layout != pyg_graphs.EdgeLayout.COO:
+            return None
+        name = next(iter(self._view.edge_types.values())) if attr.edge_type is None else self._view.edge_types.get(tuple(attr.edge_type))
+        if name is None:
+            return None
+        batches = list(self._view.graph.scan_edges(name))
+        none = [np.zeros(0, np.int64)]
+        return tensor(np.concatenate([b.src for b in batches] or none)), tensor(np.concatenate([b.dst for b in batches] or none))
+
+    def _put_edge_index(self, edge_index: Any, edge_attr: Any) -> NoReturn:
+        _refuse_writes()
+
+    def _remove_edge_index(self, edge_attr: Any) -> NoReturn:
+        _refuse_writes()
+
+
+def stores(
+    graph: Graph,
+    features: Columns = None,
+    *,
+    encode: Mapping[str, Encoder] | None = None,
+    hetero: bool | None = None,
+    patience_s: float = PATIENCE_S,
+) -> tuple[FeatureStore, GraphStore]:
+    """Both stores of a graph: what PyG's loaders take as ``data``. Arguments as of `FeatureStore`.
+
+    Examples
+    --------
+    >>> with graph.pin() as held:  # doctest: +SKIP
+    ...     data = asterism.pyg.stores(held, {"paper": {"x": "words", "y": "label"}})
+    ...     sampler = asterism.pyg.NeighborSampler(held, [10, 5])
+    ...     for batch in NodeLoader(data, sampler, input_nodes=train, batch_size=64, shuffle=True, num_workers=2):
+    ...         step(batch.x, batch.edge_index, batch.y[: batch.batch_size])
+    """
+    return FeatureStore(graph, features, encode=encode, hetero=hetero, patience_s=patience_s), GraphStore(graph, hetero=hetero)
+
+
+def nodes(graph: Graph, node_type: str) -> Any:
+    """Every node of a type, int64 tensor, in the order of a scan: ``input_nodes`` where ids are not the numbers from 0 on."""
+    found: Iterable[Ids] = [batch.ids for batch in graph.scan_nodes(node_type)]
+    return tensor(np.concatenate([np.zeros(0, np.int64), *found]))
+
+
+def _refuse_writes() -> NoReturn:
+    raise InvalidRequest("PyG's stores read a published version; write with graph.upsert_nodes and graph.upsert_edges, and build")

@@ -1,0 +1,99 @@
+"""A graph as PyG names things: one version, triples, and whether types are named at all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from asterism.graph import Graph
+from asterism.patience import PATIENCE_S, patience
+from asterism.records import Ids
+from asterism_proto.errors import InvalidRequest
+
+Triple = tuple[str, str, str]
+"""An edge type as PyG has it: source type, relation, destination type."""
+
+
+class View:
+    """What the stores and the sampler of one graph agree on.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of one version: from a `Graph.pin`, or `Graph.at`.
+    hetero : bool, optional
+        Whether types are named; None: where there are several node types or edge types.
+    patience_s : float
+        How long what a batch needs is asked for again, in seconds, while the service does not answer.
+
+    Raises
+    ------
+    InvalidRequest
+        Where the graph is of no version, or has several types and ``hetero`` is False.
+    """
+
+    def __init__(self, graph: Graph, hetero: bool | None = None, patience_s: float = PATIENCE_S) -> None:
+        if graph.version is None:
+            raise InvalidRequest(
+                f"space {graph.space!r} is read at its current version, so that nodes and features of a batch could be of two; hold one: "
+                "with graph.pin() as held"
+            )
+        schema = graph.schema
+        several = len(schema.node_types) > 1 or len(schema.edge_types) > 1
+        if several and hetero is False:
+            raise InvalidRequest(
+                f"space {graph.space!r} has {len(schema.node_types)} node types and {len(schema.edge_types)} edge types: it is hetero"
+            )
+        self.graph = graph
+        self.patience_s = patience(patience_s)
+        self.version: int = graph.version
+        self.hetero = several if hetero is None else hetero
+        self.node_types = tuple(node_type.name for node_type in schema.node_types)
+        self.edge_types: dict[Triple, str] = {(t.src_type, t.relation, t.dst_type): t.name for t in schema.edge_types}
+        self._sizes: dict[str, tuple[int, bool]] = {}
+
+    def node_type(self, group: str | None) -> str:
+        """The node type that PyG calls ``group``: None where types are not named."""
+        if group is None and not self.hetero:
+            return self.node_types[0]
+        if group not in self.node_types:
+            raise InvalidRequest(f"node type {group!r}: expected one of {', '.join(self.node_types)}")
+        return str(group)
+
+    def group(self, node_type: str) -> str | None:
+        """What PyG calls a node type."""
+        return node_type if self.hetero else None
+
+    def count(self, node_type: str) -> int:
+        """How many nodes of a type there are."""
+        return self._size(node_type)[0]
+
+    def numbered(self, node_type: str) -> bool:
+        """Whether the ids of a type are the numbers from 0 on, as PyG takes them to be where it is not told."""
+        return self._size(node_type)[1]
+
+    def require_numbered(self, node_type: str, what: str) -> int:
+        """How many nodes there are, where their ids are the numbers from 0 on.
+
+        Raises
+        ------
+        InvalidRequest
+            Where they are not: PyG would ask for nodes that are not there.
+        """
+        if not self.numbered(node_type):
+            raise InvalidRequest(
+                f"{what}: ids of {node_type!r} are not the numbers from 0 to {self.count(node_type) - 1}; name the nodes by their ids, as "
+                "asterism.pyg.nodes gives them"
+            )
+        return self.count(node_type)
+
+    def _size(self, node_type: str) -> tuple[int, bool]:
+        found = self._sizes.get(node_type)
+        if found is None:
+            shares = self.graph.client.manifest(self.graph.space, self.version).totals
+            at = self.graph.schema.node_type_id(node_type)
+            counts = [share.count for share in sorted(shares, key=lambda s: s.part) if (share.element, share.type_id) == ("NODE", at) and share.count]
+            # A scan is part after part, by id: the largest id ends some part.
+            last: Ids = np.cumsum(counts, dtype=np.int64) - 1
+            largest = int(self.graph.nodes_at(node_type, last).max()) if counts else -1
+            found = self._sizes[node_type] = (sum(counts), largest + 1 == sum(counts))
+        return found

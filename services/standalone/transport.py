@@ -1,0 +1,58 @@
+"""What an embedded client calls: the service in its process, or, in a copy of the client elsewhere, a reader of the same folder."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from asterism_proto.methods import Method
+from daemonkit.calls import Content, Handler, LocalTransport
+from standalone.reader import Reader
+
+
+class FolderTransport(LocalTransport):
+    """Calls to the service that has a folder open here; pickled into another process, it opens the folder there for reading, at its first call.
+
+    Parameters
+    ----------
+    folder : Path
+        What a copy opens.
+    handlers : mapping
+        The service's, by method path.
+    """
+
+    def __init__(self, folder: Path, handlers: Mapping[str, Handler]) -> None:
+        super().__init__(handlers)
+        self._folder = folder.absolute()
+        self._copied = False
+        self._lock = threading.Lock()
+        self._reader: Reader | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"folder": self._folder}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        FolderTransport.__init__(self, state["folder"], {})
+        self._copied = True
+
+    def call(self, method: Method, request: Content, timeout_s: float) -> Content:
+        """The handler's own reply, or its own error."""
+        if self._copied:
+            self._open()
+        return super().call(method, request, timeout_s)
+
+    def close(self) -> None:
+        """Let go of the folder, where a copy has it open."""
+        with self._lock:
+            if self._reader is not None:
+                self._reader.stop()
+            self._reader = None
+
+    def _open(self) -> None:
+        with self._lock:
+            if self._reader is None:
+                self._reader = Reader(self._folder)
+                self._reader.start()
+                self._handlers = self._reader.handlers

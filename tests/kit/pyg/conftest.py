@@ -1,0 +1,59 @@
+"""Real graphs for the tests that run with PyG, in a cluster of three storageds and embedded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.kit.cluster import LocalCluster
+from tests.kit.shared import ROOT, shared_or_skip
+
+import asterism
+from asterism import Client, Graph, ingest
+
+SCHEMAS = ROOT / "examples/schemas"
+REAL = {"citations": "cora", "openflights": "openflights"}
+
+
+def load(client: Client) -> None:
+    """Both real graphs, built."""
+    for space, folder in REAL.items():
+        root = shared_or_skip("data", folder)
+        schema = ingest.schema_of(SCHEMAS / f"{space}.yaml", root=root)
+        client.create_space(space, schema)
+        ingest.load(client, space, SCHEMAS / f"{space}.yaml", root=root, on_bad_rows="skip")
+        client.graph(space).build(timeout_s=120)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(storageds=3, graphds=2) as running:
+        load(running.client())
+        yield running
+
+
+@pytest.fixture(scope="session")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with asterism.open(tmp_path_factory.mktemp("embedded")) as client:
+        load(client)
+        yield client
+
+
+@pytest.fixture(scope="session", params=["cluster", "embedded"])
+def client(request: pytest.FixtureRequest) -> Client:
+    found = request.getfixturevalue(request.param)
+    return found.client() if isinstance(found, LocalCluster) else found
+
+
+@pytest.fixture
+def papers(client: Client) -> Iterator[Graph]:
+    """Cora, of one node type and one edge type."""
+    with client.graph("citations").pin() as held:
+        yield held
+
+
+@pytest.fixture
+def flights(client: Client) -> Iterator[Graph]:
+    """Airports, airlines and countries, whose ids have gaps."""
+    with client.graph("openflights").pin() as held:
+        yield held
