@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.kit.cluster import LocalCluster
@@ -15,27 +16,27 @@ SCHEMAS = ROOT / "examples/schemas"
 REAL = {"citations": "cora", "openflights": "openflights"}
 
 
-def load(client: Client) -> None:
+def load(client: Client, folder_of_rejects: Path) -> None:
     """Both real graphs, built."""
     for space, folder in REAL.items():
         root = shared_or_skip("data", folder)
         schema = ingest.schema_of(SCHEMAS / f"{space}.yaml", root=root)
         client.create_space(space, schema)
-        ingest.load(client, space, SCHEMAS / f"{space}.yaml", root=root, on_bad_rows="skip")
+        ingest.load(client, space, SCHEMAS / f"{space}.yaml", root=root, on_bad_rows="skip", rejects=folder_of_rejects / f"{space}.csv")
         client.graph(space).build(timeout_s=120)
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[LocalCluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     with LocalCluster(storageds=3, graphds=2) as running:
-        load(running.client())
+        load(running.client(), tmp_path_factory.mktemp("rejects"))
         yield running
 
 
 @pytest.fixture(scope="session")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     with asterism.open(tmp_path_factory.mktemp("embedded")) as client:
-        load(client)
+        load(client, tmp_path_factory.mktemp("rejects"))
         yield client
 
 
