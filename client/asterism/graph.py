@@ -16,6 +16,7 @@ from asterism.pins import TERM_S, Lease, Pinned
 from asterism.records import Features, FeatureValue
 from asterism.scans import Scans
 from asterism.session import Session
+from asterism.versions import VersionInfo
 from asterism.written import NO_FEATURES, Rows
 from asterism_proto.errors import InvalidRequest, NotReady
 from asterism_proto.schema import NodeType
@@ -92,6 +93,10 @@ class Graph(Scans):
 
     def _held(self, lease: Lease) -> Graph:
         return Graph(self._session, self.space, self.client, version=lease.pin.version, lease=lease)
+
+    def manifest(self, version: int | None = None) -> VersionInfo:
+        """What a version holds of every type, with its digest; None: the current one."""
+        return self.client.manifest(self.space, self._version(version))
 
     @property
     def explain(self) -> Explainer:

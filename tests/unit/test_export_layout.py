@@ -47,7 +47,9 @@ def test_nodes_are_numbered_by_part_and_then_by_id() -> None:
     table = NodeTable(np.array([3, 10, 11, 40, 95]))
     owners = np.array([1, 0, 1, 0, 0], np.int32)
     ranges = Ranges.of(np.array([[3], [2]]))
-    assert [ids.tolist() for ids in table.settle(owners, ranges, 0)] == [[10, 40, 95], [3, 11]]
+    gids = np.empty(5, np.int64)
+    assert [(place, ids.tolist()) for place, ids in table.settle(owners, ranges, 0, gids)] == [(0, [10, 40, 95]), (1, [3, 11])]
+    assert gids.tolist() == [3, 0, 4, 1, 2]
     assert table.gid(np.array([3, 10, 11, 40, 95, 4])).tolist() == [3, 0, 4, 1, 2, -1]
 
 

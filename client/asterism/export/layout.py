@@ -6,21 +6,23 @@ destination). A *type-wise* id numbers the nodes of one type in the same order: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism.export.source import Ids
-from graphkit.index import build_index, find
+from graphkit.index import fill_index, find, index_slots
 from graphkit.split import group
 
 Counts = NDArray[np.int64]
 
 _TABLE_SPREAD = 4
 """A table of all ids up to the largest, as long as that is no more than so many times their number."""
+_STEP = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,15 +83,26 @@ class Ranges:
         found: Ids = at // (types * trainers) * trainers + at % trainers
         return found
 
+    def places(self, kind: int) -> Ids:
+        """int64 [parts * trainers]: where the ids of a type begin at each place (part * trainers + trainer)."""
+        if self.ends_of_trainers is None:
+            return self.starts[:, kind].copy()
+        ends = self.ends_of_trainers[:, kind]
+        return np.concatenate([self.starts[:, kind, None], ends[:, :-1]], axis=1).reshape(-1)
+
     def spans(self, kind: int) -> list[list[int]]:
         """``[start, end]`` of a type in each part, as the configuration lists them."""
         return [[int(row[kind]), int(row[kind + 1])] for row in self.starts]
 
 
+Blank = Callable[[int, type[np.generic]], NDArray[Any]]
+"""Makes an array of so many zeros: in memory, or in a file where it is large."""
+
+
 class NodeTable:
     """The nodes of one type: stored ids in ascending order, and their global ids once parts are assigned."""
 
-    def __init__(self, ids: Ids) -> None:
+    def __init__(self, ids: Ids, blank: Blank = np.zeros) -> None:
         self.ids = ids
         self.gids: Ids = np.empty(0, np.int64)
         top = int(ids[-1]) + 1 if len(ids) else 0
@@ -99,10 +112,15 @@ class NodeTable:
         if self._dense:
             pass
         elif top <= _TABLE_SPREAD * len(ids):
-            self._table = np.full(top, -1, np.int64)
-            self._table[ids] = np.arange(len(ids))
+            self._table = blank(top, np.int64)
+            self._table[:] = -1
+            for at in range(0, len(ids), _STEP):
+                some = ids[at : at + _STEP]
+                self._table[some] = np.arange(at, at + len(some))
         else:
-            self._index = build_index(ids)
+            slots = index_slots(len(ids))
+            self._index = blank(slots, np.int64), blank(slots, np.uint32)
+            fill_index(ids, *self._index)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -125,12 +143,25 @@ class NodeTable:
         known = rank >= 0
         return self.gids[rank] if known.all() else np.where(known, self.gids[np.where(known, rank, 0)], -1)
 
-    def settle(self, owners: NDArray[np.int32], ranges: Ranges, kind: int, trainers: int = 1) -> Iterator[Ids]:
-        """Take each node's part (part * trainers + trainer) and number the nodes; give the stored ids of each part, in the new order."""
-        order, offsets = group(owners, len(ranges.starts) * trainers)
-        self.gids = np.empty(len(owners), np.int64)
-        for part, (low, high) in enumerate(pairwise(offsets[::trainers].tolist())):
-            mine = order[low:high]
-            start = int(ranges.starts[part, kind])
-            self.gids[mine] = np.arange(start, start + high - low)
-            yield self.ids[mine]
+    def settle(self, owners: NDArray[np.int32], ranges: Ranges, kind: int, gids: Ids) -> Iterator[tuple[int, Ids]]:
+        """Take each node's place and number the nodes, into ``gids``; give places and runs of their stored ids, in the new order.
+
+        Parameters
+        ----------
+        owners : int32 [n]
+            The place (part * trainers + trainer) of each node, by rank.
+        ranges, kind
+            Of all nodes; which type this is.
+        gids : int64 [n], out
+            The global id of each node, by rank.
+        """
+        self.gids = gids
+        following = ranges.places(kind)
+        for at in range(0, len(owners), _STEP):
+            order, offsets = group(np.ascontiguousarray(owners[at : at + _STEP]), len(following))
+            for place, (low, high) in enumerate(pairwise(offsets.tolist())):
+                if high > low:
+                    mine = at + order[low:high]
+                    gids[mine] = np.arange(following[place], following[place] + high - low)
+                    following[place] += high - low
+                    yield place, self.ids[mine]

@@ -16,6 +16,7 @@ from asterism.export import assign, metis, streaming
 from asterism.export.layout import NodeTable
 from asterism.export.memory import available_bytes
 from asterism.export.pairs import Pairs, firsts_of, read_pairs
+from asterism.export.plan import Kind
 from asterism.export.run import Meter, Run
 from asterism.export.source import Array
 from asterism_proto.errors import InvalidRequest, NotReady
@@ -25,6 +26,7 @@ log = logging.getLogger("asterism.export")
 METHODS = ("random", "metis", *streaming.METHODS)
 MAX_PARTS = 1 << 15
 MAX_CLASSES = 256
+_STEP = 1 << 20
 
 Balance = bool | Mapping[str, "str | Array"]
 """Whether each node type is balanced by itself; or, by node type, a feature (or an array, nodes by id) whose values are."""
@@ -92,10 +94,7 @@ def owners_of(run: Run, asked: Assignment, tables: list[NodeTable]) -> tuple[lis
         numbered = _by_metis(run, asked, pairs, classes) if asked.method == "metis" else _by_stream(run, asked, pairs, classes, tables)
         return [numbered[a:b].copy() for a, b in pairwise(firsts.tolist())], str(asked.method)
     if asked.method == "random":
-        return [
-            assign.random(table.ids, parts=asked.places, seed=asked.seed, type_id=kind.type_id)
-            for kind, table in zip(run.plan.nodes, tables, strict=True)
-        ], "random"
+        return [_at_random(run, asked, kind, table) for kind, table in zip(run.plan.nodes, tables, strict=True)], "random"
     counts = [len(table) for table in tables]
     found, made_for, algorithm = assign.from_folder(Path(asked.method), run.plan.nodes, counts, parts={asked.parts, asked.places})
     if made_for != asked.places:
@@ -104,6 +103,13 @@ def owners_of(run: Run, asked: Assignment, tables: list[NodeTable]) -> tuple[lis
             trainer = assign.random(table.ids, parts=asked.trainers, seed=asked.seed, type_id=kind.type_id)
             found[i] = found[i] * np.int32(asked.trainers) + trainer
     return found, algorithm
+
+
+def _at_random(run: Run, asked: Assignment, kind: Kind, table: NodeTable) -> assign.Owners:
+    owners = run.blank(len(table), np.int32)
+    for at in range(0, len(table), _STEP):
+        owners[at : at + _STEP] = assign.random(table.ids[at : at + _STEP], parts=asked.places, seed=asked.seed, type_id=kind.type_id)
+    return owners
 
 
 def _by_metis(run: Run, asked: Assignment, pairs: Pairs, classes: NDArray[np.uint8]) -> NDArray[np.int32]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from asterism.export.edges import ends
 from asterism.export.layout import NodeTable
 from asterism.export.run import Meter, Run
-from asterism.export.source import Ids
+from asterism.export.source import Ids, counted
 from asterism.export.spool import Spool
 from graphkit.jit import kernel, settled
 
@@ -72,7 +72,8 @@ def read_pairs(run: Run, tables: list[NodeTable]) -> Pairs:
         degrees=np.zeros(total, np.int64),
         in_degrees=np.zeros(total, np.int64),
     )
-    meter = Meter(run, "edges to assign by", None)
+    found.spool.drop()
+    meter = Meter(run, "edges to assign by", counted(run.graph, "EDGE", [kind.type_id for kind in run.plan.edges], run.version))
     for kind in run.plan.edges:
         for batch in run.graph.scan_edges(kind.name, (), version=run.version, rows=kind.batch_rows):
             src, dst = ends(run, kind, batch.src, batch.dst, tables, gids=False)

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import json
-import shutil
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from asterism.export.edges import Edges, read_edges
-from asterism.export.layout import Ranges
+import numpy as np
+
+from asterism.export.assign import Owners
+from asterism.export.dgl_files import sliced
+from asterism.export.edges import Edges, deal_edges, drop_dealt
+from asterism.export.execution import Execution, checked, executor_of, memory_limit
+from asterism.export.executors import Deferred
+from asterism.export.layout import NodeTable, Ranges
 from asterism.export.methods import METHODS, Assignment, Balance, owners_of
-from asterism.export.nodes import number, read_ids, write_features
-from asterism.export.parts import FORMATS, write_graphs_of_parts
-from asterism.export.plan import Plan, checked_name, plan
+from asterism.export.nodes import deal_features, drop_features, number, read_ids, write_list
+from asterism.export.parts import FORMATS
+from asterism.export.plan import Kind, Plan, checked_name, plan
 from asterism.export.repair import fill_empty
-from asterism.export.report import ExportReport, PartReport
-from asterism.export.run import Run
-from asterism.export.seal import unfinished, write_manifest
-from asterism.export.source import Progress, Scannable, held
-from asterism_proto.errors import InvalidRequest
+from asterism.export.report import ExportReport
+from asterism.export.run import Meter, Run
+from asterism.export.seal import MANIFEST, Target, Unfinished, publish, unfinished
+from asterism.export.source import Scannable, digest_of, held
+from asterism.export.spool import Spool
+from asterism_proto.errors import Conflict, Corrupt, InvalidRequest
+
+log = logging.getLogger("asterism.export")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +72,15 @@ def dgl(
     objective: str = "cut",
     imbalance: float = 0.03,
     passes: int = 1,
-    overwrite: bool = False,
-    progress: Progress | None = None,
+    **how: Unpack[Execution],
 ) -> ExportReport:
     """Write a graph as partitions that DGL (1.1 to 2.4) loads, serves and samples.
 
     Parameters
     ----------
     graph, out, parts : Graph, str or Path, int
-        What to read, at one version, which is pinned; the folder to make, which appears when all is written; how many
-        partitions.
+        What to read, at one version, which is pinned; the folder to make, or an address as fsspec names it, which appears when
+        all is written (at an address, ``manifest.json`` does); how many partitions.
     assign : {"random", "metis", "ldg", "fennel"} or Path
         Which part a node goes to: by a hash of (seed, type, id); so that few edges are cut, by METIS in memory or by a
         streaming partitioner in some bytes per node; or as a folder says, with ``<ntype>.txt`` (a part per line, nodes
@@ -98,8 +107,8 @@ def dgl(
     objective, imbalance, passes : {"cut", "vol"}, float, int
         For METIS: fewest edges between parts, or least traffic; by which share a part may be larger than the others; how
         often a streaming partitioner goes over the nodes.
-    overwrite, progress : bool, callable
-        Replace a folder that is not empty; called with (phase, done, total or None).
+    **how
+        `Execution`: who does the work in how much memory, and what becomes of an export that was cut off.
 
     Returns
     -------
@@ -111,7 +120,6 @@ def dgl(
     Conflict, InvalidRequest, NotFound
         ``out`` is not empty; an option does not fit, or there are no nodes; no such version, or file of an assignment.
     """
-    began = time.monotonic()
     options = Options(
         assignment=Assignment(
             method=assign if assign in METHODS else Path(assign),
@@ -128,36 +136,68 @@ def dgl(
         graph_name=graph_name or graph.space,
         formats=tuple(formats),
     )
-    layout = plan(graph.schema, homogeneous=homogeneous, weight=weight)
-    with unfinished(out := Path(out), overwrite=overwrite) as partial, held(graph, version, f"export to {out.absolute()}") as source:
-        run = _begin(source, layout, version, parts, partial, progress)
-        reports, cut = _write(run, options)
-    return _report(run, options, out, reports, cut, time.monotonic() - began)
+    return _carry_out(graph, Target.of(out), options, plan(graph.schema, homogeneous=homogeneous, weight=weight), version, how)
 
 
-def _report(run: Run, options: Options, out: Path, parts: list[PartReport], cut: int, seconds: float) -> ExportReport:
-    return ExportReport(
-        out=out,
-        config=out / f"{options.graph_name}.json",
-        version=run.version,
-        seed=options.assignment.seed,
-        assign=str(options.assignment.method),
-        parts=tuple(parts),
-        edge_cut=cut,
-        warnings=tuple(run.warnings),
-        seconds=seconds,
-    )
+def _carry_out(graph: Scannable, target: Target, options: Options, layout: Plan, version: int | None, how: Execution) -> ExportReport:
+    """Export, from the beginning or from where an export of the same was cut off."""
+    began = time.monotonic()
+    checked(how)
+    asked = {"space": graph.space, **_words(options), "plan": layout.to_dict()}
+    asked = json.loads(json.dumps(asked))
+    with unfinished(target, asked, overwrite=how.get("overwrite", False), resume=how.get("resume", False), scratch=how.get("scratch")) as place:
+        if place.published:
+            publish(place, target)
+        else:
+            pinned = place.state.get("version", version)
+            if version not in (None, pinned):
+                raise Conflict(f"version {version}: the export that was cut off is of version {pinned}; ask for that one, or do not resume")
+            with held(graph, pinned, f"export to {target.shown}") as source:
+                run = _begin(source, layout, pinned, options, place, target, asked, how)
+                _write(run, options, asked, how)
+            publish(place, target)
+    manifest = target.manifest()
+    if manifest is None:
+        raise Corrupt(f"{target.named(MANIFEST)}: it was written just now, and is not there")
+    return ExportReport.of(target.path or target.address, target.named(manifest["config"]), manifest, time.monotonic() - began)
 
 
-def _begin(graph: Scannable, layout: Plan, version: int | None, parts: int, partial: Path, progress: Progress | None) -> Run:
+def _words(options: Options) -> dict[str, Any]:
+    """The options as a manifest has them."""
+    return {
+        **options.assignment.described,
+        "parts": options.assignment.parts,
+        "halo_hops": options.halo_hops,
+        "formats": list(options.formats),
+        "graph_name": options.graph_name,
+    }
+
+
+def _begin(
+    graph: Scannable, layout: Plan, version: int | None, options: Options, place: Unfinished, target: Target, asked: Mapping[str, Any], how: Execution
+) -> Run:
+    """The export as it was left, or a new one."""
     pinned = _pin(graph, layout, version)
-    scratch = partial / "scratch"
-    scratch.mkdir(parents=True)
-    run = Run(graph=graph, plan=layout, version=pinned, parts=parts, out=partial, scratch=scratch, progress=progress)
-    for part in range(parts):
-        run.folder(part).mkdir()
-    for warning in layout.warnings:
-        run.warn(warning)
+    digest = digest_of(graph, pinned)
+    if not place.resumed:
+        place = place.begin({**asked, "version": pinned, "digest": digest})
+    elif place.state["digest"] != digest:
+        raise Conflict(f"space {graph.space!r} has another version {pinned} than when the export was cut off; do not resume, or name another place")
+    run = Run(
+        graph=graph,
+        plan=layout,
+        version=pinned,
+        parts=options.assignment.parts,
+        trainers=options.assignment.trainers,
+        hops=options.halo_hops,
+        formats=options.formats,
+        out=place.out,
+        address=target.address,
+        scratch=place.scratch,
+        memory_limit_mib=memory_limit(how),
+        progress=how.get("progress"),
+    )
+    run.save()
     return run
 
 
@@ -169,20 +209,68 @@ def _pin(graph: Scannable, layout: Plan, version: int | None) -> int:
     raise InvalidRequest(f"space {graph.space!r} has no nodes to export")
 
 
-def _write(run: Run, options: Options) -> tuple[list[PartReport], int]:
+def _write(run: Run, options: Options, asked: Mapping[str, Any], how: Execution) -> None:
+    run.step("planned", partial(_warn, run))
     tables = read_ids(run)
-    owners, method = owners_of(run, options.assignment, tables)
-    fill_empty(run, owners, tables, trainers=options.assignment.trainers)
-    nodes = number(run, tables, owners, trainers=options.assignment.trainers)
+    owners = _assign(run, options.assignment, tables)
+    nodes = number(run, tables, owners)
     owners.clear()
-    write_features(run, tables, nodes)
-    edges = read_edges(run, tables, nodes)
+    deal_features(run, tables, nodes)
+    edges = Edges(run=run, ranges=deal_edges(run, tables, nodes))
     tables.clear()
-    reports = write_graphs_of_parts(run, nodes, edges, hops=options.halo_hops, formats=options.formats)
-    shutil.rmtree(run.scratch)
-    _configure(run, options, method, nodes, edges.ranges)
-    write_manifest(run, _described(run, options, method, nodes, edges))
-    return reports, edges.cut
+    with executor_of(how, run.parts, nodes.total + edges.ranges.total) as executor:
+        _perform(run, executor, "part", "edge features", edges.ranges)
+        for part in range(run.parts):
+            drop_features(run, part)
+            drop_dealt(run, part)
+        _perform(run, executor, "graph", "graphs", edges.ranges)
+    run.step("lists", partial(_list_edges, run, edges))
+    method = str(run.found("assigned")["method"])
+    run.step("config", partial(_configure, run, options, method, nodes, edges.ranges))
+    content = _described(run, options, asked, method, nodes, edges)
+    run.step("manifest", partial(_seal, run, content))
+
+
+def _warn(run: Run) -> None:
+    for warning in run.plan.warnings:
+        run.warn(warning)
+
+
+def _assign(run: Run, asked: Assignment, tables: list[NodeTable]) -> list[Owners]:
+    """The place of each node of each type, by rank."""
+    spools = [Spool(path=run.scratch / f"owners-{kind.type_id}", dtype=np.dtype(np.int32)) for kind in run.plan.nodes]
+
+    def assign() -> dict[str, Any]:
+        owners, method = owners_of(run, asked, tables)
+        fill_empty(run, owners, tables, trainers=asked.trainers)
+        for spool, each in zip(spools, owners, strict=True):
+            spool.drop()
+            for some in sliced(each, 1 << 20):
+                spool.append(some)
+        return {"method": method}
+
+    run.step("assigned", assign)
+    return [run.held(spool) for spool in spools]
+
+
+def _perform(run: Run, executor: Deferred, step: str, phase: str, edges: Ranges) -> None:
+    """Have a step of every part done that is not."""
+    rows = edges.counts.sum(axis=1)
+    meter = Meter(run, phase, edges.total)
+    left = [part for part in range(run.parts) if run.journal.get(f"{step}-{part}") is None]
+    meter.add(edges.total - int(rows[left].sum()))
+    for part, facts in executor.run(run.scratch, step, left) if left else ():
+        for warning in facts["warnings"]:
+            log.warning("%s", warning)
+        meter.add(int(rows[part]))
+    for part in range(run.parts):
+        run.found(f"{step}-{part}")
+
+
+def _list_edges(run: Run, edges: Edges) -> None:
+    owned = [edges.owned(part) for part in range(run.parts)]
+    for place, kind in enumerate(run.plan.edges):
+        write_list(run, "edge_ids", kind.label, [each[place].eid for each in owned])
 
 
 def _configure(run: Run, options: Options, method: str, nodes: Ranges, edges: Ranges) -> None:
@@ -202,22 +290,44 @@ def _configure(run: Run, options: Options, method: str, nodes: Ranges, edges: Ra
     for part in range(run.parts):
         files = {"node_feats": "node_feat.dgl", "edge_feats": "edge_feat.dgl", "part_graph": "graph.dgl"}
         content[f"part-{part}"] = {key: f"part{part}/{name}" for key, name in files.items()}
-    (run.out / f"{options.graph_name}.json").write_text(json.dumps(content, indent=4) + "\n")
+    with run.writing(f"{options.graph_name}.json") as file:
+        file.write(json.dumps(content, indent=4).encode() + b"\n")
 
 
-def _described(run: Run, options: Options, method: str, nodes: Ranges, edges: Edges) -> dict[str, Any]:
-    """What the manifest says beside its files."""
+def _described(run: Run, options: Options, asked: Mapping[str, Any], method: str, nodes: Ranges, edges: Edges) -> dict[str, Any]:
+    """What the manifest says."""
+    beside = [run.found(f"graph-{part}") for part in range(run.parts)]
     return {
+        "format": 1,
         "space": run.graph.space,
         "version": run.version,
-        **options.assignment.described,
+        "digest": digest_of(run.graph, run.version),
+        **_words(options),
         "part_method": method,
-        "parts": run.parts,
-        "halo_hops": options.halo_hops,
-        "formats": list(options.formats),
         "config": f"{options.graph_name}.json",
         "nodes": {kind.label: nodes.counts[:, i].tolist() for i, kind in enumerate(run.plan.nodes)},
         "edges": {kind.label: edges.ranges.counts[:, i].tolist() for i, kind in enumerate(run.plan.edges)},
-        "edge_cut": edges.cut,
-        "warnings": run.warnings,
+        "halo_nodes": [each["halo_nodes"] for each in beside],
+        "outer_edges": [each["outer_edges"] for each in beside],
+        "edge_cut": sum(sum(edges.cuts(part)) for part in range(run.parts)),
+        "sums": {kind.label: _sums(run, "nodes", kind) for kind in run.plan.nodes}
+        | {kind.label: _sums(run, "edges", kind) for kind in run.plan.edges},
+        "columns": {kind.label: {c.name: [c.dtype.name, *c.shape] for c in kind.columns} for kind in (*run.plan.nodes, *run.plan.edges)},
+        "warnings": [warning for facts in run.done.values() for warning in facts["warnings"]],
+        "asked": asked,
+        "files": {path: told for facts in run.done.values() for path, told in sorted(facts["files"].items())},
     }
+
+
+def _sums(run: Run, what: str, kind: Kind) -> dict[str, str]:
+    """The sums of a type's rows, as they were read: of identities, and of each column."""
+    steps = [f"{what}-{kind.type_id}"] if what == "edges" else [f"ids-{kind.type_id}", *([f"nodes-{kind.type_id}"] if kind.columns else [])]
+    found: dict[str, str] = {}
+    for step in steps:
+        found |= run.found(step)["sums"]
+    return found
+
+
+def _seal(run: Run, content: Mapping[str, Any]) -> None:
+    with run.writing(MANIFEST) as file:
+        file.write(json.dumps(content, indent=2).encode() + b"\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,10 +63,25 @@ class Kind:
         return [column.feature for column in self.columns if column.feature is not None]
 
     @property
+    def row_bytes(self) -> int:
+        """Bytes of a row as it is read."""
+        return 32 + sum(column.dtype.itemsize * int(np.prod(column.shape)) for column in self.columns)
+
+    @property
     def batch_rows(self) -> int:
         """How many rows to ask for at once, so that a batch stays small."""
-        width = 32 + sum(column.dtype.itemsize * int(np.prod(column.shape)) for column in self.columns)
-        return max(1, min(_BATCH_ROWS, _BATCH_BYTES // width))
+        return max(1, min(_BATCH_ROWS, _BATCH_BYTES // self.row_bytes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        columns = [{"name": c.name, "feature": c.feature, "dtype": c.dtype.str, "shape": list(c.shape)} for c in self.columns]
+        return {"name": self.name, "label": self.label, "type_id": self.type_id, "src": self.src, "dst": self.dst, "columns": columns}
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Kind:
+        """The reverse of `to_dict`."""
+        columns = tuple(Values(name=c["name"], feature=c["feature"], dtype=np.dtype(c["dtype"]), shape=tuple(c["shape"])) for c in told["columns"])
+        return cls(name=told["name"], label=told["label"], type_id=told["type_id"], src=told["src"], dst=told["dst"], columns=columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +96,20 @@ class Plan:
     def typed(self) -> bool:
         """Whether DGL takes the graph for a heterograph."""
         return len(self.nodes) > 1 or len(self.edges) > 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "nodes": [kind.to_dict() for kind in self.nodes],
+            "edges": [kind.to_dict() for kind in self.edges],
+            "warnings": list(self.warnings),
+        }
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Plan:
+        """The reverse of `to_dict`."""
+        nodes, edges = (tuple(Kind.from_dict(kind) for kind in told[what]) for what in ("nodes", "edges"))
+        return cls(nodes=nodes, edges=edges, warnings=tuple(told["warnings"]))
 
 
 def checked_name(what: str, name: str) -> str:

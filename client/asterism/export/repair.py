@@ -16,6 +16,8 @@ from asterism.export.layout import NodeTable
 from asterism.export.plan import Kind
 from asterism.export.run import Run
 
+_STEP = 1 << 20
+
 
 def fill_empty(run: Run, owners: list[Owners], tables: list[NodeTable], *, trainers: int) -> None:
     """Give each part a node of every type, and an edge of every type with features, where there are enough; in place.
@@ -35,7 +37,9 @@ def fill_empty(run: Run, owners: list[Owners], tables: list[NodeTable], *, train
 
 def fill_nodes(owners: Owners, *, parts: int, trainers: int = 1, label: str) -> list[str]:
     """Give each part without a node of this type one from the fullest part, in place; say what was done."""
-    counts = np.bincount(owners // trainers, minlength=parts)
+    counts = np.zeros(parts, np.int64)
+    for at in range(0, len(owners), _STEP):
+        counts += np.bincount(owners[at : at + _STEP] // trainers, minlength=parts)
     if len(owners) < parts:
         return [
             f"node type {label}: {len(owners)} nodes can not give each of {parts} parts one; export fewer parts, or DGL's servers will not start"

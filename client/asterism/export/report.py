@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +27,9 @@ class PartReport:
 class ExportReport:
     """An export that stands."""
 
-    out: Path
-    """The folder."""
-    config: Path
+    out: str | Path
+    """The folder, or the address."""
+    config: str | Path
     """The JSON file that DGL's ``load_partition`` takes."""
     version: int
     """The version of the space that was exported."""
@@ -41,6 +42,30 @@ class ExportReport:
     warnings: tuple[str, ...]
     """What DGL will stumble over, and what was left out."""
     seconds: float
+
+    @classmethod
+    def of(cls, out: str | Path, config: str | Path, manifest: Mapping[str, Any], seconds: float) -> ExportReport:
+        """The report of an export with this manifest."""
+        return cls(
+            out=out,
+            config=config,
+            version=manifest["version"],
+            seed=manifest["seed"],
+            assign=manifest["assign"],
+            parts=tuple(
+                PartReport(
+                    part=part,
+                    nodes={label: counts[part] for label, counts in manifest["nodes"].items()},
+                    edges={label: counts[part] for label, counts in manifest["edges"].items()},
+                    halo_nodes=manifest["halo_nodes"][part],
+                    outer_edges=manifest["outer_edges"][part],
+                )
+                for part in range(manifest["parts"])
+            ),
+            edge_cut=manifest["edge_cut"],
+            warnings=tuple(manifest["warnings"]),
+            seconds=seconds,
+        )
 
     @property
     def nodes(self) -> int:

@@ -1,55 +1,212 @@
-"""One export under way: what it reads, where it writes, what it has to say."""
+"""One export under way: what it reads, where it writes, what it has to say, and how much memory it may take."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
-from collections.abc import Iterator, Mapping
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from asterism.export.dgl_files import Column, write_tensors
-from asterism.export.plan import Plan, Values
-from asterism.export.source import Array, Progress, Scannable
-from asterism.export.spool import Spool
+from asterism.export.journal import Journal
+from asterism.export.plan import Kind, Plan, Values
+from asterism.export.source import Array, Ids, Progress, Scannable, Unread
+from asterism.export.spool import PIECE_BYTES, Spool
+from asterism_proto.places import PIECE_BYTES as UPLOAD_BYTES
+from asterism_proto.places import Place
 
 log = logging.getLogger("asterism.export")
+
+LEAST_MEMORY_MIB = 64
+DEFAULT_MEMORY_MIB = 1024
+_SETTINGS = "run.json"
 
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """The state that the phases of an export share."""
+    """What the steps of an export share. All but the graph and whoever watches is in its scratch folder, for other processes."""
 
-    graph: Scannable
+    graph: Scannable = field(default_factory=Unread)
     plan: Plan
     version: int
     parts: int
+    trainers: int
+    """Of each part."""
+    hops: int
+    formats: tuple[str, ...]
     out: Path
     """Where the parts are written; it gets its name when all is there."""
+    address: str = ""
+    """Where finished files go instead, if not to ``out``."""
     scratch: Path
-    """Inside ``out``; removed at the end."""
-    progress: Progress | None
+    """Seen by every worker under this name; removed at the end."""
+    memory_limit_mib: int = DEFAULT_MEMORY_MIB
+    """Of arrays, in each process."""
+    progress: Progress | None = None
+    silent: bool = False
+    """Whether somebody else logs its warnings."""
     warnings: list[str] = field(default_factory=list)
+    """Of the step that is under way."""
+    files: dict[str, Any] = field(default_factory=dict)
+    """Size and digest of what the step that is under way wrote."""
+    done: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What the steps found out that are done, in their order."""
+
+    # -- steps ----------------------------------------------------------------------------------------------------
+
+    @property
+    def journal(self) -> Journal:
+        """Of the steps that are done."""
+        return Journal(self.scratch / "journal")
+
+    def step(self, name: str, work: Callable[[], Mapping[str, Any] | None]) -> dict[str, Any]:
+        """Do a step, unless it was done before; give what it found out."""
+        found = self.journal.get(name)
+        if found is None:
+            self.warnings, self.files = [], {}
+            facts = work() or {}
+            found = self.journal.put(name, {**facts, "warnings": self.warnings, "files": self.files})
+        self.done[name] = found
+        return found
+
+    def found(self, name: str) -> dict[str, Any]:
+        """What a step found out that is done."""
+        if name not in self.done:
+            facts = self.journal.get(name)
+            if facts is None:
+                raise FileNotFoundError(f"{self.scratch}: step {name!r} is not done; is this folder the same one here?")
+            self.done[name] = facts
+        return self.done[name]
+
+    def save(self) -> None:
+        """Write what other processes need, for `load`."""
+        settings = {
+            "plan": self.plan.to_dict(),
+            "version": self.version,
+            "parts": self.parts,
+            "trainers": self.trainers,
+            "hops": self.hops,
+            "formats": list(self.formats),
+            "out": str(self.out),
+            "address": self.address,
+            "memory_limit_mib": self.memory_limit_mib,
+        }
+        making = self.scratch / f"{_SETTINGS}.making"
+        making.write_text(json.dumps(settings))
+        making.rename(self.scratch / _SETTINGS)
+
+    @classmethod
+    def load(cls, scratch: Path) -> Run:
+        """The export in a scratch folder, for its steps that read no graph."""
+        told = json.loads((scratch / _SETTINGS).read_text())
+        return cls(
+            plan=Plan.from_dict(told["plan"]),
+            version=told["version"],
+            parts=told["parts"],
+            trainers=told["trainers"],
+            hops=told["hops"],
+            formats=tuple(told["formats"]),
+            out=Path(told["out"]),
+            address=told["address"],
+            scratch=scratch,
+            memory_limit_mib=told["memory_limit_mib"],
+            silent=True,
+        )
 
     def warn(self, message: str) -> None:
         """Say it in the log and in the report."""
-        log.warning("%s", message)
+        if not self.silent:
+            log.warning("%s", message)
         self.warnings.append(message)
+
+    # -- memory ---------------------------------------------------------------------------------------------------
+
+    @property
+    def memory(self) -> int:
+        """Bytes that arrays may take."""
+        return self.memory_limit_mib << 20
+
+    def rows(self, kind: Kind) -> int:
+        """Rows of a type to ask for at once."""
+        return max(1, min(kind.batch_rows, self.memory // 16 // kind.row_bytes))
+
+    def held(self, spool: Spool) -> Array:
+        """All rows: in memory where they are few, else mapped."""
+        few = spool.rows * spool.row_bytes <= self.memory // (8 * max(1, len(self.plan.nodes)))
+        return spool.read() if few else spool.map()
+
+    def blank(self, rows: int, dtype: type[np.generic]) -> Array:
+        """Zeros to be written to in any order: in memory where they are few, else in a file that goes with its array."""
+        if rows * np.dtype(dtype).itemsize <= self.memory // 8:
+            return np.zeros(rows, dtype)
+        spool = Spool(path=self.making(), dtype=np.dtype(dtype))
+        made = spool.make(rows)
+        spool.drop()
+        return made
+
+    # -- scratch files --------------------------------------------------------------------------------------------
+
+    def making(self) -> Path:
+        """A name in the scratch folder that nobody else has."""
+        return self.scratch / f"making-{uuid.uuid4().hex}"
 
     def spool(self, name: str, values: Values | None = None) -> Spool:
         """A scratch file for a column, or for ids."""
+        pieces = max(1 << 16, min(PIECE_BYTES, self.memory // 32))
         if values is None:
-            return Spool(path=self.scratch / name, dtype=np.dtype(np.int64))
-        return Spool(path=self.scratch / name, dtype=values.dtype, shape=values.shape)
+            return Spool(path=self.scratch / name, dtype=np.dtype(np.int64), piece_bytes=pieces)
+        return Spool(path=self.scratch / name, dtype=values.dtype, shape=values.shape, piece_bytes=pieces)
 
-    def folder(self, part: int) -> Path:
-        """Where a part's files go."""
-        return self.out / f"part{part}"
+    def reordered(self, spool: Spool, order: Ids, name: str) -> Spool:
+        """A spool's rows in another order, as a new one."""
+        made = Spool(path=self.making(), dtype=spool.dtype, shape=spool.shape, piece_bytes=spool.piece_bytes)
+        made.path.touch()
+        for piece in spool.pieces(order):
+            made.append(piece)
+        return self.named(made, name)
+
+    def named(self, spool: Spool, name: str) -> Spool:
+        """A spool that is complete, under the name by which others know it."""
+        spool.path.rename(self.scratch / name)
+        return Spool(path=self.scratch / name, dtype=spool.dtype, shape=spool.shape, piece_bytes=spool.piece_bytes)
+
+    # -- files of the export --------------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[BinaryIO]:
+        """A file of the export: there once the block ends well, whole and durable; its size and digest are noted."""
+        making = self.making()
+        with open(making, "w+b", buffering=0) as file:
+            yield file
+            os.fsync(file.fileno())
+            size = file.seek(0, os.SEEK_END)
+            file.seek(0)
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        self.deliver(making, path, size)
+        self.files[path] = {"bytes": size, "sha256": digest}
+
+    def deliver(self, making: Path, path: str, size: int) -> None:
+        """Put a finished file where it belongs."""
+        if not self.address:
+            target = self.out / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            making.rename(target)
+            return
+        with open(making, "rb") as file:
+            Place(self.address).write(path, iter(lambda: file.read(UPLOAD_BYTES), b""), expected=size)
+        making.unlink()
 
     def write(self, part: int, name: str, tensors: Mapping[str, Column]) -> None:
         """Write one of a part's files of tensors."""
-        with open(self.folder(part) / name, "wb", buffering=0) as file:
+        with self.writing(f"part{part}/{name}") as file:
             write_tensors(file, tensors)
 
 
@@ -68,10 +225,11 @@ class Meter:
             self._progress(self._phase, self.done, self._total)
 
 
-def column(spool: Spool, order: Array | None = None) -> Column:
-    """A spool as a column of a file, in its own order or in ``order``."""
+def column(*spools: Spool, order: Array | None = None) -> Column:
+    """Spools one after the other as a column of a file; a single one in ``order``, if not its own."""
 
     def pieces() -> Iterator[Array]:
-        return spool.pieces(order)
+        for spool in spools:
+            yield from spool.pieces(order)
 
-    return Column(dtype=spool.dtype, shape=(spool.rows, *spool.shape), pieces=pieces)
+    return Column(dtype=spools[0].dtype, shape=(sum(spool.rows for spool in spools), *spools[0].shape), pieces=pieces)

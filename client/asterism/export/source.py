@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_proto.errors import Internal
 from asterism_proto.schema import Schema
 
 Array = NDArray[Any]
@@ -81,12 +82,63 @@ class Scannable(Protocol):
         """Every edge of a type once."""
 
 
+class Unread:
+    """Stands for the graph where a step reads none: in workers."""
+
+    space = ""
+
+    @property
+    def schema(self) -> Schema:
+        """No step of a worker asks for it: it has the plan."""
+        raise Internal("a worker was to ask for the schema")
+
+    def scan_nodes(self, ntype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[NodeRows]:
+        """No step of a worker scans."""
+        raise Internal(f"a worker was to scan the nodes of {ntype}")
+
+    def scan_edges(self, etype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[EdgeRows]:
+        """No step of a worker scans."""
+        raise Internal(f"a worker was to scan the edges of {etype}")
+
+
 @runtime_checkable
 class Pinnable(Protocol):
     """A graph whose versions come and go."""
 
     def pin(self, version: int | None = None, *, owner: str | None = None) -> AbstractContextManager[Scannable]:
         """The graph at one version, which stays while the block runs."""
+
+
+class Described(Protocol):
+    """What a graph tells of one of its versions."""
+
+    @property
+    def digest(self) -> str:
+        """Of its content."""
+
+    def count(self, element: str, type_id: int) -> int:
+        """How many nodes (NODE) or edges (EDGE) of a type there are."""
+
+
+@runtime_checkable
+class Describing(Protocol):
+    """A graph that knows what its versions hold."""
+
+    def manifest(self, version: int | None = None) -> Described:
+        """What a version holds."""
+
+
+def counted(graph: Scannable, element: str, type_ids: Iterable[int], version: int) -> int | None:
+    """How many nodes or edges of these types a scan will give, where the graph knows."""
+    if not isinstance(graph, Describing):
+        return None
+    described = graph.manifest(version)
+    return sum(described.count(element, type_id) for type_id in type_ids)
+
+
+def digest_of(graph: Scannable, version: int) -> str:
+    """The digest of a version's content, where the graph knows; else nothing."""
+    return graph.manifest(version).digest if isinstance(graph, Describing) else ""
 
 
 def held(graph: Scannable, version: int | None, owner: str) -> AbstractContextManager[Scannable]:

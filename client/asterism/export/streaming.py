@@ -255,6 +255,8 @@ def _laid_out(pairs: Pairs, sizes: Ids, scratch: Path, stretch_entries: int) -> 
     del until
     stops = np.array(ends, np.int64)
     spools = [Spool(path=scratch / f"stretch-{i}", dtype=order.dtype, shape=(2,)) for i in range(len(ends))]
+    for spool in spools:
+        spool.drop()
     for piece in pairs.pieces():
         out, counts, at = np.empty((2 * len(piece), 2), order.dtype), np.zeros(len(ends), np.int64), np.zeros(len(ends), np.int64)
         _deal(piece, settled(position), settled(stops), counts, at, out)

@@ -1,0 +1,94 @@
+"""``python -m tests.kit.killed_export FOLDER``: an export that is killed at every boundary between files, and gone on with each time.
+
+A boundary is the moment before a file or folder gets its name or loses it, so it is the one after the last time that this happened too. A
+child of this process exports and sends itself SIGKILL at the first one; another child resumes that export; then the same with the
+second one, until a child lives to the end. Prints JSON: how many boundaries there were, the digests of the manifests after kills, that of
+the one that lived, and what was left beside the exports.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from asterism import export
+from asterism_proto.schema import Schema
+from tests.kit.flat_graph import generate
+
+SCHEMA = Schema.from_dict(
+    {
+        "parts": 2,
+        "nodes": {"user": {"features": {"x": {"shape": [2]}}}, "item": {"weighted": True}},
+        "edges": {"user:buys:item": {"weighted": True}, "user:knows:user": {"features": {"t": "int16"}}},
+    }
+)
+
+
+class Mortal:
+    """Counts the moments before a method that changes something; dies at one of them."""
+
+    def __init__(self, moment: int) -> None:
+        self.moment, self.seen = moment, 0
+
+    def guard(self, owner: Any, name: str) -> None:
+        method: Callable[..., Any] = getattr(owner, name)
+
+        def guarded(path: Path, *args: Any, **kwargs: Any) -> Any:
+            if path.exists() == (name != "mkdir"):
+                if self.seen == self.moment:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                self.seen += 1
+            return method(path, *args, **kwargs)
+
+        setattr(owner, name, guarded)
+
+
+def write(out: Path) -> None:
+    graph = generate(SCHEMA, nodes={"user": 40, "item": 15}, edges={"user:buys:item": 120, "user:knows:user": 90}, seed=3, sparse=True)
+    export.dgl(graph, out, parts=2, seed=5, halo_hops=2, resume=True, workers=1)
+
+
+def in_child(out: Path, *, moment: int | None) -> int:
+    """Export in a child; give how it ended, below 0 by a signal."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    try:
+        if moment is not None:
+            mortal = Mortal(moment)
+            for name in ("rename", "unlink", "rmdir", "mkdir"):
+                mortal.guard(Path, name)
+        write(out)
+        os._exit(0)
+    except BaseException as error:
+        print(f"moment {moment}: {error!r}", file=sys.stderr)
+        os._exit(1)
+
+
+def main(folder: Path) -> None:
+    write(folder / "first")  # so that no child has to load kernels
+    shutil.rmtree(folder / "first")
+    out = folder / "out"
+    digests, leftovers, moment = [], set(), 0
+    while True:
+        ended = in_child(out, moment=moment)
+        if ended and (ended != -signal.SIGKILL or in_child(out, moment=None) != 0):
+            raise SystemExit(f"moment {moment}: the export ended with {ended}, or did not go on")
+        digests.append(hashlib.sha256((out / "manifest.json").read_bytes()).hexdigest())
+        leftovers |= {path.name for path in folder.iterdir()} - {"out"}
+        if ended == 0:
+            break
+        moment += 1
+        shutil.rmtree(out)
+    print(json.dumps({"moments": moment, "killed": sorted(set(digests[:-1])), "lived": digests[-1], "leftovers": sorted(leftovers)}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
