@@ -1,19 +1,23 @@
 """Exports a random graph with features, beside DGL's own partition_graph, and prints seconds and peak memory.
 
     python -m tests.benchmarks.export --nodes 500000 --edges 5000000 --width 64 --parts 4 [--assign random metis] [--service]
+    python -m tests.benchmarks.export --cut      edges that METIS cuts here and in DGL, over five graphs
+    python -m tests.benchmarks.export --large    4 million nodes and 64 million edges, in a control group of 2 GiB
 
 Each run is a process of its own. DGL has the graph in memory before the clock starts; `arrays` reads it from mapped
-files in a space's order, `--service` from a published version of a service in the same process. Peak memory is the
-process's own, its libraries and what it maps included.
+files in a space's order, `--service` from a published version of a service in the same process. Peak memory is that of
+the process and of all that it starts, libraries and what they map included.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,11 +25,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
+from tests.kit.communities import communities
 from tests.kit.dgl_env import SCRIPTS, run
+from tests.kit.memory_group import memory_group
 
 import asterism
 from asterism import export
+from asterism.export.methods import METHODS
 from asterism.records import EdgeBatch, NodeBatch
 from asterism_proto.schema import Schema
 
@@ -37,16 +45,18 @@ def schema(width: int, parts: int) -> Schema:
     return Schema.from_dict({"parts": parts, "nodes": {"_N": {"features": {"feat": {"shape": [width]}}}}, "edges": {"_N:_E:_N": {}}})
 
 
-def write(folder: Path, nodes: int, edges: int, width: int) -> None:
-    """A graph with communities, so that METIS has something to find, its edges by (source, destination)."""
-    generator = np.random.default_rng(1)
-    src = generator.integers(0, nodes, edges)
-    near = (src + generator.integers(1, max(2, nodes // 1000), edges)) % nodes
-    dst = np.where(generator.random(edges) < 0.8, near, generator.integers(0, nodes, edges))
-    order = np.lexsort((dst, src))
-    np.save(folder / "src.npy", src[order])
-    np.save(folder / "dst.npy", dst[order])
-    np.save(folder / "feat.npy", generator.standard_normal((nodes, width), np.float32))
+def write(folder: Path, nodes: int, edges: int, width: int, *, seed: int = 1) -> None:
+    """A graph with communities, its edges by source."""
+    folder.mkdir(exist_ok=True)
+    src, dst = communities(nodes, edges, seed=seed)
+    np.save(folder / "src.npy", src)
+    np.save(folder / "dst.npy", dst)
+    np.save(folder / "nodes.npy", np.array(nodes))
+    features = np.lib.format.open_memmap(folder / "feat.npy", "w+", np.float32, (nodes, width))
+    generator = np.random.default_rng(seed)
+    for at in range(0, nodes, 1 << 18):
+        features[at : at + (1 << 18)] = generator.standard_normal(features[at : at + (1 << 18)].shape, np.float32)
+    features.flush()
 
 
 @dataclass(frozen=True)
@@ -97,27 +107,87 @@ def resident(field: str) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))
 
 
+class Peak:
+    """The most memory that this process and all below it were seen to hold at once, looked at a hundred times a second."""
+
+    def __init__(self) -> None:
+        Path("/proc/self/clear_refs").write_text("5")  # this process's own peak counts from here
+        self._seen, self._over = 0, threading.Event()
+        self._watcher = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> Peak:
+        self._watcher.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._watcher.join()
+
+    @property
+    def bytes(self) -> int:
+        """The peak; for this process alone nothing is missed."""
+        return max(self._seen, resident("VmHWM"))
+
+    def _watch(self) -> None:
+        own = psutil.Process()
+        while not self._over.wait(0.01):
+            total = 0
+            for process in (own, *own.children(recursive=True)):
+                with contextlib.suppress(psutil.Error):
+                    total += process.memory_info().rss
+            self._seen = max(self._seen, total)
+
+
 def measure(folder: Path, out: Path, parts: int, assign: str, width: int, service: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         # Compiled and imported before the clock starts, as DGL is.
-        (tiny := Path(scratch) / "tiny").mkdir()
-        write(tiny, 100, 500, 2)
+        write(tiny := Path(scratch) / "tiny", 100, 500, 2)
         export.dgl(Mapped(tiny, schema(2, 1)), tiny / "out", parts=2, assign=assign)
         client = asterism.open(Path(scratch) / "service") if service else None
         graph: Any = publish(folder, client, schema(width, 8)) if client else Mapped(folder, schema(width, 1))
-        Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
         before, began, used = resident("VmRSS"), time.perf_counter(), time.process_time()
-        report = export.dgl(graph, out, parts=parts, assign=assign)
-        found = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - used, "peak": resident("VmHWM"), "before": before}
+        with Peak() as peak:
+            report = export.dgl(graph, out, parts=parts, assign=assign)
+        found = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - used, "peak": peak.bytes, "before": before}
         if client:
             client.close()
     return found | {"cut": report.edge_cut}
 
 
-def ours(folder: Path, out: Path, parts: int, assign: str, width: int, service: bool) -> dict[str, Any]:
-    command = [sys.executable, "-m", "tests.benchmarks.export", "--child", json.dumps([str(folder), str(out), parts, assign, width, service])]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+def ours(folder: Path, out: Path, parts: int, assign: str, width: int, service: bool, prefix: tuple[str, ...] = ()) -> dict[str, Any]:
+    told = json.dumps([str(folder), str(out), parts, assign, width, service])
+    command = [*prefix, sys.executable, "-m", "tests.benchmarks.export", "--child", told]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
     return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def large(folder: Path, parts: int, assign: list[str]) -> None:
+    """A graph that is larger than the memory it is given."""
+    nodes, edges, width, limit = 4_000_000, 64_000_000, 16, 2 << 30
+    write(folder, nodes, edges, width)
+    print(f"{nodes:,} nodes x {width} float32, {edges:,} edges, {parts} parts; a control group of {limit / 2**30:.0f} GiB, page cache included")
+    for method in assign:
+        try:
+            with memory_group(limit) as prefix:
+                found = ours(folder, folder / method, parts, method, width, False, prefix)
+        except OSError as error:
+            print(f"no control group can be made here ({error}); without one:")
+            found = ours(folder, folder / method, parts, method, width, False)
+        show(f"asterism from arrays, {method}", found, None)
+
+
+def cuts(folder: Path, parts: int) -> None:
+    """Edges between parts, by METIS here and in DGL."""
+    nodes, edges, found = 100_000, 1_000_000, []
+    for seed in range(5):
+        write(folder / f"{seed}", nodes, edges, 1, seed=seed)
+        found.append(export.dgl(Mapped(folder / f"{seed}", schema(1, 1)), folder / f"{seed}/out", parts=parts, assign="metis").edge_cut)
+    print(f"{nodes:,} nodes, {edges:,} edges, {parts} parts; edges that METIS cuts of five graphs")
+    print(f"{'asterism':28} {found}   mean {np.mean(found):,.0f}", flush=True)
+    if DGL_PYTHON.exists():
+        text = run(DGL_PYTHON, SCRIPTS / "metis_cut.py", parts, *(folder / f"{seed}" for seed in range(5)), home=folder, timeout_s=3600)
+        other = json.loads(text.splitlines()[-1])
+        print(f"{'DGL':28} {other}   mean {np.mean(other):,.0f}   asterism's / DGL's {np.mean(found) / np.mean(other):.4f}")
 
 
 def theirs(folder: Path, out: Path, parts: int, assign: str) -> dict[str, Any]:
@@ -136,7 +206,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, value in (("nodes", 500_000), ("edges", 5_000_000), ("width", 64), ("parts", 4)):
         parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--assign", nargs="+", default=["random", "metis"])
+    parser.add_argument("--assign", nargs="+", choices=METHODS)
+    parser.add_argument("--cut", action="store_true", help="how many edges METIS cuts, here and in DGL")
+    parser.add_argument("--large", action="store_true", help="a graph that is larger than the memory it is given")
     parser.add_argument("--service", action="store_true", help="export from a service as well")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -146,12 +218,20 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if given.cut or given.large:
+            if given.cut:
+                cuts(folder, given.parts)
+            if given.large:
+                large(folder, given.parts, given.assign or ["random", "fennel"])
+            return
         write(folder, given.nodes, given.edges, given.width)
         print(f"{given.nodes:,} nodes x {given.width} float32, {given.edges:,} edges, {given.parts} parts")
-        for assign in given.assign:
-            reference = theirs(folder, folder / f"dgl-{assign}", given.parts, assign) if DGL_PYTHON.exists() else None
+        for assign in given.assign or ["random", "metis"]:
+            # DGL has no streaming partitioner: its random one stands beside ours.
+            method = assign if assign in ("random", "metis") else "random"
+            reference = theirs(folder, folder / f"dgl-{assign}", given.parts, method) if DGL_PYTHON.exists() else None
             if reference is not None:
-                show(f"DGL partition_graph, {assign}", reference, None)
+                show(f"DGL partition_graph, {method}", reference, None)
             for source in ("arrays", "service") if given.service else ("arrays",):
                 out = folder / f"{source}-{assign}"
                 show(f"asterism from {source}, {assign}", ours(folder, out, given.parts, assign, given.width, source == "service"), reference)

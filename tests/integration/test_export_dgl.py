@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.kit import dgl_env
-from tests.kit.flat_graph import FlatGraph, generate, publish
+from tests.kit.communities import communities
+from tests.kit.flat_graph import FlatEdges, FlatGraph, FlatNodes, generate, publish
 from tests.kit.partitions import check, read_dump, write_input
 
 import asterism
@@ -120,3 +122,32 @@ def test_dgls_server_of_one_part_serves_a_graph_without_types(tmp_path: Path, sh
     script = shared / "dgl/check_distributed.py"
     out = dgl_env.run(dgl_python, script, report.config, tmp_path / "input.npz", "--weight", "weight", home=tmp_path)
     assert "standalone" in out.splitlines()[-1]
+
+
+def test_metis_cuts_no_more_edges_than_in_dgl(tmp_path: Path, dgl_python: Path) -> None:
+    schema, nodes = Schema.from_dict({"nodes": {"user": {}}, "edges": {"user:knows:user": {}}}), 10_000
+    found, folders = [], [tmp_path / f"{seed}" for seed in range(5)]
+    for seed, folder in enumerate(folders):
+        folder.mkdir()
+        src, dst = communities(nodes, 100_000, seed=seed)
+        for name, values in (("src", src), ("dst", dst), ("nodes", np.array(nodes))):
+            np.save(folder / f"{name}.npy", values)
+        graph = FlatGraph(
+            schema=schema,
+            nodes={"user": FlatNodes(ids=np.arange(nodes), weights=np.ones(nodes, np.float32))},
+            edges={"user:knows:user": FlatEdges(src=src, dst=dst, eids=np.arange(len(src)), weights=np.ones(len(src), np.float32))},
+        )
+        found.append(export.dgl(graph, folder / "out", parts=4, assign="metis").edge_cut)
+    theirs = json.loads(dgl_env.run(dgl_python, dgl_env.SCRIPTS / "metis_cut.py", 4, *folders, home=tmp_path).splitlines()[-1])
+    assert np.mean(found) <= 1.02 * np.mean(theirs)
+    assert min(found) > 0
+
+
+def test_dgls_servers_serve_parts_that_trainers_share(tmp_path: Path, shared: Path, dgl_python: Path) -> None:
+    flat = dataclasses.replace(mixed(sparse=False), space="shared")
+    report = export.dgl(flat, tmp_path / "out", parts=2, assign="fennel", num_trainers_per_machine=2, passes=2)
+    check(read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), flat, trainers=2)
+    write_input(flat, tmp_path / "input.npz")
+    script = shared / "dgl/check_distributed.py"
+    out = dgl_env.run(dgl_python, script, report.config, tmp_path / "input.npz", "--weight", "weight", home=tmp_path)
+    assert out.splitlines()[-1].startswith(f"ok: 2 parts, {sum(NODES.values())} nodes")
