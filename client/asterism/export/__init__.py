@@ -5,7 +5,8 @@
 (which bytes). Nothing here knows a daemon: a graph is whatever `source.Scannable` says.
 """
 
+from asterism.export.dispatch import Dispatched, DispatchReport, dispatch
 from asterism.export.partition import dgl
 from asterism.export.report import ExportReport, PartReport
 
-__all__ = ["ExportReport", "PartReport", "dgl"]
+__all__ = ["DispatchReport", "Dispatched", "ExportReport", "PartReport", "dgl", "dispatch"]

@@ -1,0 +1,186 @@
+"""Bringing each part of a finished export to where its machine finds it, as DGL's `dispatch_data.py` does.
+
+An address is a template: ``{part}`` stands for a part's number, ``{host}`` for the machine that a file of machines gives it.
+Every address gets the configuration and its own parts, in the places that the configuration names, so that DGL loads
+them there; its ``manifest.json`` comes last.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from asterism.export.source import Progress
+from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
+from asterism_proto.places import File, Place, redacted
+
+_MANIFEST = "manifest.json"
+_FIELDS = ("part", "host")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatched:
+    """What one address holds now."""
+
+    address: str
+    """Without secrets."""
+    parts: tuple[int, ...]
+    files: int
+    bytes: int
+    copied: bool
+    """False where it was there already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchReport:
+    """Where the parts of an export are."""
+
+    places: tuple[Dispatched, ...]
+    warnings: tuple[str, ...]
+
+
+def is_template(out: str | Path) -> bool:
+    """Whether an address is one for each part or machine."""
+    return any(f"{{{name}}}" in str(out) for name in _FIELDS)
+
+
+def read_hosts(path: str | Path) -> tuple[str, ...]:
+    """The machines of DGL's ``ip_config.txt``: one a line, with or without a port.
+
+    Raises
+    ------
+    NotFound, InvalidRequest
+        Where there is no such file; where a line is not of that kind, or names a machine again.
+    """
+    try:
+        lines = Path(path).read_text().splitlines()
+    except FileNotFoundError as error:
+        raise NotFound(f"{path}: no such file; expected one machine a line, as DGL's ip_config.txt") from error
+    hosts: list[str] = []
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if not words:
+            continue
+        if len(words) > 2 or (len(words) == 2 and not words[1].isdigit()) or "/" in words[0]:
+            raise InvalidRequest(f"{path}, line {number}: {line.strip()[:60]!r}; expected a machine, and its port if any")
+        if words[0] in hosts:
+            raise InvalidRequest(f"{path}, line {number}: {words[0]} is there twice; expected each machine once")
+        hosts.append(words[0])
+    if not hosts:
+        raise InvalidRequest(f"{path}: no machines; expected one a line")
+    return tuple(hosts)
+
+
+def addresses(template: str, parts: int, hosts: Sequence[str] = ()) -> list[str]:
+    """The address of each part: part p is for machine p modulo their number, as DGL's pipeline has it.
+
+    Raises
+    ------
+    InvalidRequest
+        Where the template has other fields, or no machines for its ``{host}``, or these can not have equally many parts.
+    """
+    try:
+        fields = [(name, bool(spec or conversion)) for _, name, spec, conversion in string.Formatter().parse(template) if name is not None]
+    except ValueError as error:
+        raise InvalidRequest(f"address {redacted(template)!r}: {error}; expected {{part}} and {{host}} in it") from error
+    if not fields or any(name not in _FIELDS or formatted for name, formatted in fields):
+        raise InvalidRequest(f"address {redacted(template)!r}: expected {{part}} or {{host}} in it, and nothing else in braces")
+    by_host = any(name == "host" for name, _ in fields)
+    if by_host != bool(hosts):
+        wanted = "a file of machines (ip_config) for its {host}" if by_host else "{host} in it, for there is a file of machines (ip_config)"
+        raise InvalidRequest(f"address {redacted(template)!r}: expected {wanted}")
+    if hosts and parts % len(hosts):
+        raise InvalidRequest(f"{parts} parts on {len(hosts)} machines: expected as many on each")
+    return [template.format(part=part, host=hosts[part % len(hosts)] if hosts else "") for part in range(parts)]
+
+
+def dispatch(
+    source: str | Path, to: str, *, ip_config: str | Path | None = None, overwrite: bool = False, progress: Progress | None = None
+) -> DispatchReport:
+    """Copy each part of a finished export to its address, and look at every byte on the way.
+
+    Parameters
+    ----------
+    source : str or Path
+        The folder or the address of the export.
+    to : str
+        An address as fsspec names it, or a path, with ``{part}``, ``{host}`` or both: ``"sftp://{host}/data/shop"``.
+    ip_config : str or Path, optional
+        DGL's file of machines, for ``{host}``.
+    overwrite : bool
+        Replace what another export left at an address. What this one left is kept in any case: said again, `dispatch` goes on.
+    progress : callable, optional
+        Called with (phase, files done, files).
+
+    Returns
+    -------
+    DispatchReport
+
+    Raises
+    ------
+    Conflict, Corrupt, InvalidRequest, NotFound, Unavailable
+        Another export is at an address; the source is not what its manifest says; an option does not fit; there is no
+        finished export; an address can not be written to.
+    """
+    begun = Place(_absolute(source))
+    try:
+        manifest: Mapping[str, Any] = json.loads(begun.read(_MANIFEST))
+    except NotFound as error:
+        raise NotFound(f"{begun.shown}: no {_MANIFEST}; expected a finished export") from error
+    hosts = read_hosts(ip_config) if ip_config is not None else ()
+    parts = int(manifest["parts"])
+    by_address: dict[str, list[int]] = {}
+    for part, address in enumerate(addresses(to, parts, hosts)):
+        by_address.setdefault(address, []).append(part)
+    wanted = {address: _content(manifest, mine) for address, mine in by_address.items()}
+    total, done, found = sum(len(content["files"]) for content in wanted.values()), 0, []
+    for address, mine in by_address.items():
+        place, content = Place(_absolute(address)), wanted[address]
+        copied = _needed(place, content, overwrite=overwrite)
+        for name, told in content["files"].items() if copied else ():
+            place.write(name, _checked(begun, name, told), expected=told["bytes"])
+            done += 1
+            if progress is not None:
+                progress("files", done, total)
+        if copied:
+            place.put(_MANIFEST, json.dumps(content, indent=2).encode() + b"\n")
+        size = sum(told["bytes"] for told in content["files"].values())
+        found.append(Dispatched(address=place.shown, parts=tuple(mine), files=len(content["files"]), bytes=size, copied=copied))
+    warnings = [f"{parts} parts on {len(hosts)} machines: DGL's launcher wants as many parts as machines"] if hosts and parts != len(hosts) else []
+    return DispatchReport(places=tuple(found), warnings=tuple(warnings))
+
+
+def _absolute(place: str | Path) -> str:
+    return str(place) if "://" in str(place) else str(Path(place).absolute())
+
+
+def _content(manifest: Mapping[str, Any], parts: Sequence[int]) -> dict[str, Any]:
+    """The manifest of what goes to one address: the configuration, and the files of its parts."""
+    kept = {name for name in manifest["files"] if name == manifest["config"] or name.split("/")[0] in {f"part{part}" for part in parts}}
+    return {**manifest, "dispatched": list(parts), "files": {name: told for name, told in manifest["files"].items() if name in kept}}
+
+
+def _needed(place: Place, content: Mapping[str, Any], *, overwrite: bool) -> bool:
+    """Whether the files are still to be brought there."""
+    try:
+        there = json.loads(place.read(_MANIFEST))
+    except NotFound:
+        return True
+    except ValueError:
+        there = None
+    if there == content:
+        return False
+    if not overwrite:
+        raise Conflict(f"{place.shown} holds another export; choose another address, or say overwrite")
+    return True
+
+
+def _checked(source: Place, name: str, told: Mapping[str, Any]) -> Iterator[bytes]:
+    try:
+        yield from source.pieces(File(path=name, bytes=told["bytes"], sha256=told["sha256"]))
+    except Corrupt as error:
+        raise Corrupt(f"{source.shown}/{name}: not the file that its manifest tells of; export again") from error

@@ -1,0 +1,129 @@
+"""Parts brought to their machines: addresses, files of machines, and what is there afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.kit.flat_graph import generate
+
+from asterism import export
+from asterism.export.dgl_files import read_tensors
+from asterism.export.dispatch import addresses, read_hosts
+from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
+from asterism_proto.schema import Schema
+
+USERS = Schema.from_dict({"parts": 2, "nodes": {"user": {"features": {"x": {"shape": [2]}}}}, "edges": {"user:knows:user": {"weighted": True}}})
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Path:
+    export.dgl(generate(USERS, nodes={"user": 60}, edges={"user:knows:user": 300}, seed=2, space="users"), tmp_path / "out", parts=4)
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Path:
+    (tmp_path / "ip_config.txt").write_text("10.0.0.1\n10.0.0.2 30050\n\n")
+    return tmp_path / "ip_config.txt"
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_every_machine_gets_its_parts_and_the_configuration(tmp_path: Path, finished: Path, machines: Path) -> None:
+    report = export.dispatch(finished, f"file://{tmp_path}/at/{{host}}/data", ip_config=machines)
+    assert [place.parts for place in report.places] == [(0, 2), (1, 3)]
+    assert report.warnings == ("4 parts on 2 machines: DGL's launcher wants as many parts as machines",)
+    whole = files_of(finished)
+    for host, parts in (("10.0.0.1", (0, 2)), ("10.0.0.2", (1, 3))):
+        there = files_of(tmp_path / "at" / host / "data")
+        manifest = json.loads((tmp_path / "at" / host / "data/manifest.json").read_text())
+        assert manifest["dispatched"] == list(parts)
+        assert set(there) == {"manifest.json", "users.json", *(name for name in whole if name.startswith(tuple(f"part{p}/" for p in parts)))}
+        assert all(there[name] == whole[name] for name in there if name != "manifest.json")
+        assert set(manifest["files"]) == set(there) - {"manifest.json"}
+
+
+def test_every_part_has_a_place_of_its_own_by_number(tmp_path: Path, finished: Path) -> None:
+    report = export.dispatch(finished, f"{tmp_path}/at/{{part}}")
+    assert [(place.parts, place.copied) for place in report.places] == [((part,), True) for part in range(4)]
+    for part in range(4):
+        config = json.loads((tmp_path / f"at/{part}/users.json").read_text())
+        where = tmp_path / f"at/{part}" / config[f"part-{part}"]["node_feats"]
+        np.testing.assert_array_equal(read_tensors(where)["user/x"], read_tensors(finished / f"part{part}/node_feat.dgl")["user/x"])
+
+
+def test_said_again_it_goes_on_where_it_stopped(tmp_path: Path, finished: Path) -> None:
+    export.dispatch(finished, f"{tmp_path}/at/{{part}}")
+    before = files_of(tmp_path / "at")
+    (tmp_path / "at/2/manifest.json").unlink()
+    (tmp_path / "at/2/part2/graph.dgl").unlink()
+    report = export.dispatch(finished, f"{tmp_path}/at/{{part}}")
+    assert [place.copied for place in report.places] == [False, False, True, False]
+    assert files_of(tmp_path / "at") == before
+
+
+def test_another_export_is_replaced_only_on_request(tmp_path: Path, finished: Path) -> None:
+    export.dispatch(finished, f"{tmp_path}/at/{{part}}")
+    other = tmp_path / "other"
+    export.dgl(generate(USERS, nodes={"user": 60}, edges={"user:knows:user": 300}, seed=9, space="users"), other, parts=4)
+    with pytest.raises(Conflict, match="another export"):
+        export.dispatch(other, f"{tmp_path}/at/{{part}}")
+    export.dispatch(other, f"{tmp_path}/at/{{part}}", overwrite=True)
+    assert files_of(tmp_path / "at/1")["part1/graph.dgl"] == files_of(other)["part1/graph.dgl"]
+
+
+def test_a_damaged_byte_does_not_travel(tmp_path: Path, finished: Path) -> None:
+    with (finished / "part1/graph.dgl").open("r+b") as file:
+        file.seek(5000)
+        file.write(b"\xff\xfe")
+    with pytest.raises(Corrupt, match=r"part1/graph\.dgl"):
+        export.dispatch(finished, f"{tmp_path}/at/{{part}}")
+    assert not (tmp_path / "at/1/part1/graph.dgl").exists()
+    assert not (tmp_path / "at/1/manifest.json").exists()
+
+
+def test_a_folder_that_is_no_export_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="finished export"):
+        export.dispatch(tmp_path, f"{tmp_path}/at/{{part}}")
+
+
+@pytest.mark.parametrize(
+    ("template", "hosts", "words"),
+    [
+        ("s3://bucket/shop", (), "expected {part} or {host}"),
+        ("s3://bucket/{rank}", (), "nothing else in braces"),
+        ("s3://bucket/{part:03d}", (), "nothing else in braces"),
+        ("s3://bucket/{part", (), "expected {part} and {host}"),
+        ("sftp://{host}/x", (), "a file of machines"),
+        ("s3://bucket/{part}", ("a",), "expected {host}"),
+        ("sftp://{host}/x", ("a", "b", "c"), "4 parts on 3 machines"),
+    ],
+)
+def test_an_address_that_does_not_fit_is_refused(template: str, hosts: tuple[str, ...], words: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        addresses(template, 4, hosts)
+    assert words in str(refused.value)
+
+
+def test_parts_go_round_the_machines() -> None:
+    assert addresses("sftp://{host}/p{part}", 4, ("a", "b")) == ["sftp://a/p0", "sftp://b/p1", "sftp://a/p2", "sftp://b/p3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("", "no machines"), ("a b\n", "line 1"), ("a\nb 1 2\n", "line 2"), ("a\na\n", "twice"), ("a/b\n", "line 1")]
+)
+def test_a_file_of_machines_that_does_not_fit_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "ip_config.txt").write_text(text)
+    with pytest.raises(InvalidRequest, match=words):
+        read_hosts(tmp_path / "ip_config.txt")
+
+
+def test_a_missing_file_of_machines_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match=r"ip_config\.txt"):
+        read_hosts(tmp_path / "ip_config.txt")
