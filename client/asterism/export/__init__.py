@@ -2,11 +2,13 @@
 
 `dgl` writes what DGL's distributed training loads. The rooms behind it: `plan` (which types and columns), `assign` and
 `metis` (which part), `layout` (which number), `nodes`, `edges` and `parts` (which files), `dgl_files` and `dgl_graphs`
-(which bytes). Nothing here knows a daemon: a graph is whatever `source.Scannable` says.
+(which bytes). Steps (`run`, `journal`, `tasks`) go on after a kill and are done by `executors`; `seal` publishes what is whole, and
+`verify` reads it again. Nothing here knows a daemon: a graph is whatever `source.Scannable` says.
 """
 
 from asterism.export.dispatch import Dispatched, DispatchReport, dispatch
 from asterism.export.partition import dgl
 from asterism.export.report import ExportReport, PartReport
+from asterism.export.verify import Verified, verify
 
-__all__ = ["DispatchReport", "Dispatched", "ExportReport", "PartReport", "dgl", "dispatch"]
+__all__ = ["DispatchReport", "Dispatched", "ExportReport", "PartReport", "Verified", "dgl", "dispatch", "verify"]
