@@ -40,6 +40,11 @@ NEAREST = {
     "graphd.numbered": "rows",
     "graphd.labels": "rows",
     "graphkit.layers": "layered",
+    "graphkit.growth": "paths",
+    "graphd.layer": "paths",
+    "graphd.walk": "paths",
+    "storaged.kernel.distinct": "neighborhoods",
+    "storaged.kernel.race": "neighborhoods",
 }
 """The module of `tests.law.checks` that looks at a module of ours: its checks come first, for most faults end there."""
 

@@ -38,6 +38,13 @@ from tests.law.checks.neighborhoods import (
     unions_without_replacement_are_successive_draws,
     whole_neighborhoods_come_in_order,
 )
+from tests.law.checks.paths import (
+    fanouts_draw_for_each_place_by_itself,
+    layers_pool_what_their_nodes_lead_to,
+    subgraphs_draw_for_each_node_and_hop_by_itself,
+    walks_follow_their_steps,
+    walks_with_p_and_q_are_node2vecs,
+)
 from tests.law.checks.probabilities import (
     answers_carry_their_probabilities,
     every_order_has_its_probability,
@@ -89,4 +96,9 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     races_are_successive_draws,
     too_many_rejections_do_not_bias,
     inverse_probabilities_estimate_totals,
+    fanouts_draw_for_each_place_by_itself,
+    layers_pool_what_their_nodes_lead_to,
+    subgraphs_draw_for_each_node_and_hop_by_itself,
+    walks_follow_their_steps,
+    walks_with_p_and_q_are_node2vecs,
 )

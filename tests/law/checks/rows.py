@@ -2,60 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from tests.kit.images import Nodes, hosted, version_of
+from tests.kit.images import Nodes, version_of
 from tests.law.checks.basis import draw_nodes, nodes_of, require, require_counts, require_independent
+from tests.law.checks.hosts import sampling_of
 
-from asterism_proto.arrays import Frame
 from asterism_proto.schema import Feature, NodeType, Schema
-from graphd import labels, numbered, route, sample, totals
+from graphd import labels, numbered, sample, totals
 from graphkit.excluding import Excluded
 from storaged import draw
-from storaged.api import StoreApi
-
-
-class _Held:
-    """A storaged's holdings of one version."""
-
-    def __init__(self, version: draw.Version) -> None:
-        self._version = version
-
-    def version(self, space_id: int, version: int, digest: str) -> draw.Version:
-        return self._version
-
-
-class _Straight:
-    """Hands requests to the handlers of as many storageds as there are."""
-
-    def __init__(self, versions: Sequence[draw.Version]) -> None:
-        self._apis: list[Any] = [StoreApi(_Held(version)) for version in versions]  # type: ignore[arg-type]  # all that draws ask of them
-
-    def ask(self, name: str, space: route.Space, requests: Iterable[tuple[int, Frame]], call: Any) -> list[Frame]:
-        return [getattr(self._apis[host], name)(request, call) for host, request in requests]
-
-
-def sampling_of(version: draw.Version, hosts: int = 1) -> sample.Sampling:
-    """A version's surroundings on so many hosts."""
-    parts = version.schema.parts
-    measured = {key: totals.Total(count=share.count, positive=share.positive, weight=share.weight) for key, share in version.totals.items()}
-    space = route.Space(
-        space_id=1,
-        name="s",
-        schema=version.schema,
-        hosts=tuple(f"host {i}" for i in range(hosts)),
-        host_of_part=(np.arange(parts) % hosts).astype(np.int32),
-    )
-    held = [version if hosts == 1 else hosted(version, [part for part in range(parts) if part % hosts == host]) for host in range(hosts)]
-    published = route.Version(version=1, digest="d", totals=totals.Totals(parts=parts, by_share=measured))
-    fanout: Any = _Straight(held)
-    call: Any = None
-    return sample.Sampling(space=space, version=published, fanout=fanout, call=call)
 
 
 def _what(types: Sequence[int], seed: int, count: int) -> sample.Global:
@@ -111,8 +71,9 @@ def negatives_follow_what_is_left(scale: float) -> None:
     rows: list[list[int]] = [[], [5], [0, 2, 4, 4], [1, 2, 3, 4, 5]]
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     excluded = Excluded.of(indptr, np.concatenate([np.array(row[::-1], np.int64) for row in rows]))
-    answers = [numbered.negatives(sampling_of(version, hosts), _what([0], 13, n), len(rows), excluded)["ids"] for hosts in (1, 3)]
-    require(bool((answers[0] == answers[1]).all()), "hosts matter to negatives")
+    told = numbered.negatives(sampling_of(version, 3), replace(_what([0], 13, n), want_probabilities=True), len(rows), excluded)
+    answers = [numbered.negatives(sampling_of(version, 1), _what([0], 13, n), len(rows), excluded)["ids"], told["ids"]]
+    require(bool((answers[0] == answers[1]).all()), "hosts, or asking for probabilities, matter to negatives")
     for row, left_out in enumerate(rows):
         left = np.array(weights)
         left[left_out] = 0
@@ -120,8 +81,6 @@ def negatives_follow_what_is_left(scale: float) -> None:
     plain = draw_nodes(version, 13, len(rows) * n).reshape(len(rows), n)
     kept = ~np.array([np.isin(plain[row], left_out) for row, left_out in enumerate(rows)])
     require(bool((answers[0][kept] == plain[kept]).all()), "draws that are not left out are others than without anything left out")
-    told = numbered.negatives(sampling_of(version, 3), replace(_what([0], 13, n), want_probabilities=True), len(rows), excluded)
-    require(bool((told["ids"] == answers[0]).all()), "negatives are others when their probabilities are asked for")
     for row, left_out in enumerate(rows):
         left = np.array(weights)
         left[left_out] = 0

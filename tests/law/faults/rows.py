@@ -7,6 +7,7 @@ from tests.law.faults import Mutant, change
 DIFFERENT, UNION = "storaged.kernel.different", "storaged.kernel.union"
 PROBABILITY, EXCLUDING = "storaged.kernel.probability", "graphkit.excluding"
 NUMBERED, LAYERS = "graphd.numbered", "graphkit.layers"
+GROWTH, WALK = "graphkit.growth", "graphd.walk"
 
 MUTANTS: tuple[Mutant, ...] = (
     change(
@@ -120,5 +121,26 @@ MUTANTS: tuple[Mutant, ...] = (
     change("what negatives leave by subtraction only", "tempting", NUMBERED, ("left < LEAST * shares.total", "left < 0.0")),
     change(
         "a node that is left out twice weighs twice", "tempting", EXCLUDING, ("if at == indptr[row] or left_out[at] != left_out[at - 1]:", "if True:")
+    ),
+    change(
+        "one stream for all hops of layers",
+        "Euler",
+        "graphd.layer",
+        ("rng.key_of(how.seed, rng.LAYER, how.hop)", "rng.key_of(how.seed, rng.LAYER, 0)"),
+    ),
+    change("one stream for all hops of subgraphs", "Euler", GROWTH, ("return (hop + 1) * _TYPES + edge_type + 1", "return _TYPES + edge_type + 1")),
+    change("one stream for all edge types", "Euler", GROWTH, ("return (hop + 1) * _TYPES + edge_type + 1", "return (hop + 1) * _TYPES + 1")),
+    change("joined taken for not joined elsewhere", "tempting", WALK, ("== (self._how.q > 1.0)", "== (self._how.q < 1.0)")),
+    change(
+        "p and q after a restart",
+        "tempting",
+        WALK,
+        ("return np.where(via >= 0, self._nodes[rows, last], -1), self._near[via]", "return self._nodes[rows, last], self._near[via]"),
+    ),
+    change(
+        "restarts to where the host met the walk",
+        "tempting",
+        WALK,
+        ('sections["starts"] = self._starts[rows]', 'sections["starts"] = self.current[rows]'),
     ),
 )
