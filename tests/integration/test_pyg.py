@@ -31,6 +31,19 @@ def test_epochs_of_batches(batches: Outcomes, name: str) -> None:
     batches.require(name)
 
 
+def test_graphsage_learns_cora_from_a_cluster_as_it_does_in_memory(pyg_python: Path, shared: Path, tmp_path: Path) -> None:
+    (name,) = pyg_env.names("learning.py")
+    pyg_env.outcomes(pyg_python, "learning.py", home=tmp_path).require(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", pyg_env.names("learning_slow.py"))
+def test_learning_over_several_seeds(pyg_python: Path, shared: Path, tmp_path: Path, name: str) -> None:
+    ended = pyg_env.outcomes(pyg_python, "learning_slow.py", "-s", home=tmp_path)
+    print(ended.output)
+    ended.require(name)
+
+
 def test_a_trainer_with_pyg_imports_the_client_of_this_checkout(root: Path, pyg_python: Path, tmp_path: Path) -> None:
     program = "import asterism, sys; heavy = 'torch' in sys.modules; import torch_geometric as pyg; print(asterism.__file__, pyg.__version__, heavy)"
     home, pyg, heavy = pyg_env.run(pyg_python, "-c", program, home=tmp_path).split()[-3:]

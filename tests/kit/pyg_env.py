@@ -79,7 +79,7 @@ def _done(python: Path, *words: object, home: Path, timeout_s: float, more: Mapp
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": os.pathsep.join(SOURCES),
         "HOME": str(home),
-        "OMP_NUM_THREADS": "2",
+        "OMP_NUM_THREADS": "1",
         **(more or {}),
     }
     command = ["env", *(f"{key}={value}" for key, value in settings.items()), str(python), *map(str, words)]

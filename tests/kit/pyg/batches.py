@@ -206,7 +206,7 @@ def test_an_error_of_a_batch_is_raised_in_its_turn_and_the_batch_comes_again(pap
     def once(graph: Graph, nodes: Ids, seed: int) -> Ids:
         if 17 in nodes.tolist() and failing.pop():
             failing.append(False)
-            raise asterism.Unavailable("storaged is away")
+            raise asterism.NotFound("no such feature")
         return nodes
 
     batches = NodeBatches(papers, "paper", 100, once, seed=1, ahead=3)
@@ -216,7 +216,7 @@ def test_an_error_of_a_batch_is_raised_in_its_turn_and_the_batch_comes_again(pap
         for nodes in batches:
             seen.extend(nodes.tolist())
 
-    with pytest.raises(asterism.Unavailable, match="storaged is away"):
+    with pytest.raises(asterism.NotFound, match="no such feature"):
         train()
     train()
     assert Counter(seen) == EVERY

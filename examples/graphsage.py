@@ -1,0 +1,152 @@
+"""Trains GraphSAGE on Cora through PyG's own NodeLoader, of a graph that is in an Asterism service.
+
+    python examples/graphsage.py localhost:9669 ../shared/data/cora     # a service; or a folder in place of its address: embedded
+    python examples/graphsage.py graphs/ ../shared/data/cora --epochs 50 --workers 2
+
+The folder holds papers.csv and edges.csv (examples/schemas/citations.yaml says how). Needs `asterism[pyg,ingest]`, and `asterism[services]`
+for a folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+from torch_geometric.loader import NodeLoader
+from torch_geometric.nn import SAGEConv
+
+import asterism
+from asterism import Client, Graph, ingest
+from asterism.pyg import NeighborSampler, stores
+from asterism.torch import MultiHot
+
+SPACE, SCHEMA = "citations", Path(__file__).parent / "schemas/citations.yaml"
+WORDS, CLASSES, HIDDEN = 1433, 7, 64
+FANOUTS, BATCH = [10, 10], 64
+Loading = Callable[[Any, bool], Iterable[Any]]
+"""Gives a loader over some nodes, shuffled or not."""
+
+
+class Sage(torch.nn.Module):
+    """Two layers of GraphSAGE (Hamilton, Ying & Leskovec 2017) on rows of words that sum to 1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = SAGEConv(WORDS, HIDDEN), SAGEConv(HIDDEN, CLASSES)
+
+    def forward(self, x: Any, edge_index: Any) -> Any:
+        x = functional.dropout(x / x.sum(1, keepdim=True).clamp(min=1), 0.5, self.training)
+        x = functional.dropout(self.first(x, edge_index).relu(), 0.5, self.training)
+        return self.second(x, edge_index)
+
+
+def load(client: Client, root: Path) -> Graph:
+    """Cora in a space, loaded and built where it is not."""
+    client.create_space(SPACE, ingest.schema_of(SCHEMA, root=root), if_not_exists=True)
+    ingest.load(client, SPACE, SCHEMA, root=root)
+    graph = client.graph(SPACE)
+    if not client.versions(SPACE):
+        graph.build()
+    return graph
+
+
+def splits(graph: Graph) -> dict[str, Any]:
+    """The papers to train, validate and test with, as the graph's own feature says."""
+    found: dict[str, list[int]] = {"train": [], "val": [], "test": []}
+    for batch in graph.scan_nodes("paper", ["split"]):
+        indptr, letters = batch.features["split"]
+        for paper, (first, last) in zip(batch.ids.tolist(), pairwise(indptr), strict=True):
+            if last > first:
+                found[bytes(letters[first:last]).decode()].append(paper)
+    return {name: torch.tensor(sorted(papers)) for name, papers in found.items()}
+
+
+def loading(graph: Graph, workers: int = 0) -> Loading:
+    """PyG's loaders over a pinned graph."""
+    data = stores(graph, {"paper": {"x": "words", "y": "label"}}, encode={"words": MultiHot(WORDS)})
+
+    def made(nodes: Any, shuffle: bool) -> Iterable[Any]:
+        return NodeLoader(
+            data,
+            NeighborSampler(graph, FANOUTS),
+            input_nodes=nodes,
+            batch_size=BATCH if shuffle else 500,
+            shuffle=shuffle,
+            num_workers=workers if shuffle else 0,
+            persistent_workers=bool(workers and shuffle),
+        )
+
+    return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What came of a training."""
+
+    accuracy: float
+    """On the test papers, by the model that was best on the validation papers."""
+    epoch_s: float
+    """The median epoch, in seconds."""
+
+
+def train(load_of: Loading, papers: dict[str, Any], *, seed: int, epochs: int) -> Trained:
+    """Train, and tell."""
+    torch.manual_seed(seed)
+    model = Sage()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
+    training, validation = load_of(papers["train"], True), load_of(papers["val"], False)
+    best, kept, seconds = -1.0, model.state_dict(), []
+    for epoch in range(epochs):
+        begun = time.perf_counter()
+        model.train()
+        for batch in training:
+            optimizer.zero_grad()
+            out = model(batch.x, batch.edge_index)[: batch.batch_size]
+            functional.cross_entropy(out, batch.y[: batch.batch_size]).backward()
+            optimizer.step()
+        seconds.append(time.perf_counter() - begun)
+        if epoch % 5 == 4 or epoch + 1 == epochs:
+            now = accuracy(model, validation)
+            if now > best:
+                best, kept = now, {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(kept)
+    return Trained(accuracy=accuracy(model, load_of(papers["test"], False)), epoch_s=float(np.median(seconds)))
+
+
+@torch.no_grad()
+def accuracy(model: Sage, batches: Iterable[Any]) -> float:
+    """The share of seeds whose class the model finds."""
+    model.eval()
+    right = total = 0
+    for batch in batches:
+        found = model(batch.x, batch.edge_index)[: batch.batch_size].argmax(1)
+        right += int((found == batch.y[: batch.batch_size]).sum())
+        total += batch.batch_size
+    return right / total
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("where", help="host:port of a service, or a folder")
+    parser.add_argument("root", type=Path, help="the folder with papers.csv and edges.csv")
+    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=0)
+    args = parser.parse_args()
+    with asterism.connect(args.where) if ":" in args.where else asterism.open(args.where) as client, load(client, args.root).pin() as graph:
+        papers = splits(graph)
+        for seed in range(args.seeds):
+            told = train(loading(graph, args.workers), papers, seed=seed, epochs=args.epochs)
+            print(f"seed {seed}: test accuracy {told.accuracy:.3f}, {told.epoch_s * 1e3:.0f} ms an epoch")
+
+
+if __name__ == "__main__":
+    main()
