@@ -117,6 +117,11 @@ class Place:
             raise
         file.close()
 
+    def remove(self, path: str) -> None:
+        """Remove a file, if it is there."""
+        with suppress(NotFound), self._ours(path):
+            self._fs.rm_file(f"{self._root}/{path}")
+
     def put(self, path: str, content: bytes) -> File:
         """Write a small file."""
         return self.write(path, [content])

@@ -217,6 +217,13 @@ def test_partitions_are_exported(asterism: Command, tmp_path: Path) -> None:
     assert json.loads(Path(report["config"]).read_text())["num_parts"] == 2
     assert sum(sum(part["nodes"].values()) for part in report["parts"]) == sum(SHOP.nodes.values())
     asterism("export", "dgl", "--space", "shop", "--parts", 2, "--out", tmp_path / "out", expect=ExitCode.CONFLICT)
+    again = asterism("export", "dgl", "--space", "shop", "--parts", 2, "--out", tmp_path / "out", "--resume", "--workers", 2, "--memory-limit", 64)
+    assert again["parts"] == report["parts"]
+    assert asterism("export", "verify", tmp_path / "out")["problems"] == []
+    with (tmp_path / "out/part0/graph.dgl").open("ab") as file:
+        file.write(b"x")
+    asterism("export", "verify", tmp_path / "out", expect=ExitCode.FAILED)
+    asterism("export", "verify", tmp_path / "none", expect=ExitCode.NOT_FOUND)
 
 
 def test_what_is_not_there_or_not_right_has_its_exit_code(asterism: Command, tmp_path: Path) -> None:

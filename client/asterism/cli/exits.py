@@ -1,7 +1,7 @@
 """Exit codes: what a script can tell from a command that ended.
 
 0    it is done
-1    the operation failed: a job ended FAILED or STOPPED, draws that do not follow their weights, a fault of Asterism's own
+1    the operation failed: a job ended FAILED or STOPPED, draws that do not follow their weights, a damaged export, a fault of Asterism's own
 2    wrong usage, or a request that can not succeed as written
 3    what the command names is not there
 4    not now: not ready, not reachable, too busy; try again later

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from asterism.cli.exits import ExitCode
 from asterism.cli.output import table
 from asterism.cli.session import session_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from asterism.export import ExportReport
+    from asterism.export import ExportReport, Verified
 from asterism_proto.errors import InvalidRequest
 
 app = typer.Typer(no_args_is_help=True, help="Partitions that trainers load.")
@@ -37,7 +38,7 @@ def dgl(
     context: typer.Context,
     *,
     space: Annotated[str, typer.Option(help="The space to export.")],
-    out: Annotated[Path, typer.Option(file_okay=False, help="The folder to write to.")],
+    out: Annotated[str, typer.Option(metavar="FOLDER|ADDRESS", help="Where to write to, a folder or an address as s3://bucket/shop.")],
     parts: Annotated[int, typer.Option(min=1, help="How many partitions.")],
     assign: Annotated[str, typer.Option(metavar="random|metis|PATH", help="Which node goes to which partition.")] = "random",
     seed: Annotated[int, typer.Option(help="Of a random assignment.")] = 0,
@@ -45,7 +46,12 @@ def dgl(
     graph_name: Annotated[str | None, typer.Option(help="The graph's name in the partition config. Default: the space's.")] = None,
     halo_hops: Annotated[int, typer.Option(min=1, help="How far beyond its own nodes a part knows the in-edges.")] = 1,
     homogeneous: Annotated[bool, typer.Option("--homogeneous", help="Write a graph of one node and one edge type without types.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder that is not empty.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there; begin an unfinished export anew.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an export that was cut off, or begin; keep it where it fails.")] = False,
+    memory_limit: Annotated[int, typer.Option(min=64, metavar="MIB", help="What the arrays of each process may take.")] = 1024,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes of this machine. Default: its cores, if there is much to do.")] = None,
+    dask: Annotated[str | None, typer.Option(metavar="tcp://HOST:PORT", help="The scheduler of a Dask cluster that does it instead.")] = None,
+    scratch: Annotated[Path | None, typer.Option(help="For what is unfinished: seen by all workers. Default: beside the output.")] = None,
 ) -> None:
     """Write partitions that DGL's distributed training loads."""
     session = session_of(context)
@@ -64,9 +70,40 @@ def dgl(
             halo_hops=halo_hops,
             homogeneous=homogeneous,
             overwrite=overwrite,
+            resume=resume,
+            memory_limit_mib=memory_limit,
+            workers=workers,
+            dask=dask,
+            scratch=scratch,
             progress=lambda phase, done, total: tell(f"export {phase}", done, total),
         )
     session.output.result(report, lambda: _report(report))
+
+
+@app.command(epilog="Example: asterism export verify partitions/")
+def verify(
+    context: typer.Context,
+    out: Annotated[str, typer.Argument(metavar="FOLDER|ADDRESS", help="Where the export is.")],
+) -> None:
+    """Read an export again: every node and edge once, HALOs, ids, features, checksums."""
+    session = session_of(context)
+    from asterism import export
+
+    with session.output.progress() as tell:
+        found = export.verify(out, progress=lambda phase, done, total: tell(f"verify {phase}", done, total))
+    session.output.result(found, lambda: _found(found))
+    if not found.ok:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _found(found: Verified) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
+    told = f"{found.out}: version {found.version}, {found.parts} parts, {found.nodes:,} nodes, {found.edges:,} edges, {found.files} files"
+    if found.ok:
+        return Text(f"{told}: all is there, once, and as it was read")
+    return Group(Text(f"{told}: DAMAGED; export it again"), *(Text(f"  {problem}") for problem in found.problems))
 
 
 def _report(report: ExportReport) -> RenderableType:

@@ -26,7 +26,7 @@ from asterism.export.plan import Kind, Plan, checked_name, plan
 from asterism.export.repair import fill_empty
 from asterism.export.report import ExportReport
 from asterism.export.run import Meter, Run
-from asterism.export.seal import MANIFEST, Target, Unfinished, publish, unfinished
+from asterism.export.seal import MANIFEST, Target, Unfinished, publish, replace_at, unfinished
 from asterism.export.source import Scannable, digest_of, held
 from asterism.export.spool import Spool
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest
@@ -154,6 +154,7 @@ def _carry_out(graph: Scannable, target: Target, options: Options, layout: Plan,
                 raise Conflict(f"version {version}: the export that was cut off is of version {pinned}; ask for that one, or do not resume")
             with held(graph, pinned, f"export to {target.shown}") as source:
                 run = _begin(source, layout, pinned, options, place, target, asked, how)
+                replace_at(run, target)
                 _write(run, options, asked, how)
             publish(place, target)
     manifest = target.manifest()

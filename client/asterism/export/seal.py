@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from asterism.export.run import Run
 from asterism_proto.errors import Conflict, NotFound
 from asterism_proto.places import Place, redacted
 
@@ -181,6 +182,21 @@ def _empty(folder: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink()
+
+
+def replace_at(run: Run, target: Target) -> None:
+    """Remove the export that an address holds, if any: its manifest first, so that nobody takes what is left for an export."""
+    if target.path is not None:
+        return
+    place = Place(target.address)
+    old = run.step("replaced", lambda: {"old": sorted((target.manifest() or {"files": []})["files"])})["old"]
+
+    def remove() -> None:
+        for path in (MANIFEST, *old):
+            place.remove(path)
+
+    if old:
+        run.step("removed", remove)
 
 
 def publish(place: Unfinished, target: Target) -> None:

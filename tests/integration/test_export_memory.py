@@ -1,0 +1,41 @@
+"""Exports of graphs that are larger than the memory that they may take."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.kit.memory_group import memory_group
+
+MIB = 1 << 20
+LIMIT_MIB = 256
+"""Of the whole process: 64 MiB of arrays, and what Python, NumPy and the kernels take."""
+
+PROGRAM = """
+import json, sys
+from pathlib import Path
+from tests.kit.large_graph import LargeGraph
+from asterism import export
+graph = LargeGraph(nodes={nodes}, edges={edges}, sparse={sparse})
+report = export.dgl(graph, Path(sys.argv[1]), parts=4, memory_limit_mib=64, workers=1)
+print(json.dumps([report.nodes, report.edges]))
+"""
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_an_export_stays_in_its_memory_whatever_the_graph(tmp_path: Path, sparse: bool) -> None:
+    """The ids, owners and numbers of all nodes are 20 bytes each or more, the edges of a hub 24 each: more than there is."""
+    nodes, edges = 3_000_000, 10_000_000
+    program = PROGRAM.format(nodes=nodes, edges=edges, sparse=sparse)
+    try:
+        with memory_group(LIMIT_MIB * MIB) as prefix:
+            command = [*prefix, sys.executable, "-c", program, str(tmp_path / "out")]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+    except OSError as error:
+        pytest.skip(f"this machine lets no memory group be made: {error}")
+    assert done.returncode == 0, f"{done.returncode}: {done.stderr[-2000:]}"
+    assert json.loads(done.stdout) == [nodes, edges]
+    assert sum(path.stat().st_size for path in (tmp_path / "out").rglob("*") if path.is_file()) > 1.5 * LIMIT_MIB * MIB

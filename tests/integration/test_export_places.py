@@ -1,0 +1,103 @@
+"""Exports to addresses: a folder by its address, and an object store; whole or not there, gone on with, read again from there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.test_export_resumed import cut, graph, manifest
+from tests.kit.objects import ObjectStore
+
+from asterism import export
+from asterism_proto.errors import Conflict, NotFound, Unavailable
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with ObjectStore(tmp_path_factory.mktemp("objects")) as made:
+        yield made
+
+
+@pytest.fixture
+def address(store: ObjectStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    """A folder of its own in the store, which this process is told how to reach."""
+    for name, value in store.environment.items():
+        monkeypatch.setenv(name, value)
+    yield f"{store.address}/{tmp_path.name}"
+    import s3fs
+
+    s3fs.S3FileSystem.clear_instance_cache()
+
+
+def kept(store: ObjectStore, address: str) -> dict[str, str]:
+    """The digest of every object below an address."""
+    prefix = address.removeprefix(f"{store.address}/") + "/"
+    return {key.removeprefix(prefix): hashlib.sha256(store.get(key)).hexdigest() for key in store.keys(prefix)}
+
+
+def digests(told: dict[str, Any]) -> dict[str, str]:
+    return {path: facts["sha256"] for path, facts in told["files"].items()}
+
+
+def test_an_address_of_a_folder_is_that_folder(tmp_path: Path) -> None:
+    report = export.dgl(graph(), f"file://{tmp_path}/out", parts=2)
+    assert (tmp_path / "out/manifest.json").exists()
+    assert report.config == tmp_path / "out/flat.json"
+    assert export.verify(f"file://{tmp_path}/out").ok
+    assert list(tmp_path.iterdir()) == [tmp_path / "out"]
+
+
+def test_an_object_store_gets_the_files_that_a_folder_gets(tmp_path: Path, store: ObjectStore, address: str) -> None:
+    export.dgl(graph(), tmp_path / "here", parts=3)
+    report = export.dgl(graph(), address, parts=3, scratch=tmp_path / "scratch")
+    wanted = digests(manifest(tmp_path / "here"))
+    there = kept(store, address)
+    told = json.loads(store.get(f"{tmp_path.name}/manifest.json"))
+    assert told == manifest(tmp_path / "here")
+    assert {path: digest for path, digest in there.items() if path != "manifest.json"} == wanted
+    assert report.config == f"{address}/flat.json"
+    assert list((tmp_path / "scratch").iterdir()) == []
+    assert export.verify(address).ok
+
+
+def test_processes_write_to_an_object_store_too(tmp_path: Path, store: ObjectStore, address: str) -> None:
+    export.dgl(graph(), address, parts=3, workers=2, scratch=tmp_path / "scratch")
+    assert export.verify(address).ok
+
+
+def test_an_export_to_an_object_store_that_is_cut_off_is_none_until_it_is_gone_on_with(tmp_path: Path, store: ObjectStore, address: str) -> None:
+    with pytest.raises(Unavailable):
+        export.dgl(cut(graph(), "user:knows:user"), address, parts=3, resume=True, scratch=tmp_path / "scratch")
+    assert "part0/orig_nids.dgl" in kept(store, address)
+    with pytest.raises(NotFound, match="no export"):
+        export.verify(address)
+    written = store.changed(f"{tmp_path.name}/part0/orig_nids.dgl")
+    export.dgl(graph(), address, parts=3, resume=True, scratch=tmp_path / "scratch")
+    assert store.changed(f"{tmp_path.name}/part0/orig_nids.dgl") == written
+    export.dgl(graph(), tmp_path / "whole", parts=3)
+    assert json.loads(store.get(f"{tmp_path.name}/manifest.json")) == manifest(tmp_path / "whole")
+
+
+def test_an_export_at_an_address_is_replaced_only_on_request_and_leaves_nothing(tmp_path: Path, store: ObjectStore, address: str) -> None:
+    export.dgl(graph(), address, parts=3, scratch=tmp_path / "scratch")
+    with pytest.raises(Conflict, match="overwrite"):
+        export.dgl(graph(), address, parts=2, scratch=tmp_path / "scratch")
+    export.dgl(graph(), address, parts=2, overwrite=True, scratch=tmp_path / "scratch")
+    told = json.loads(store.get(f"{tmp_path.name}/manifest.json"))
+    assert set(kept(store, address)) == {*told["files"], "manifest.json"}
+    assert export.verify(address).parts == 2
+
+
+def test_a_damaged_object_is_found(tmp_path: Path, store: ObjectStore, address: str) -> None:
+    export.dgl(graph(), address, parts=2, scratch=tmp_path / "scratch")
+    key = f"{tmp_path.name}/part1/node_feat.dgl"
+    content = store.get(key)
+    store.put(key, content[:-1] + bytes([content[-1] ^ 1]))
+    found = export.verify(address)
+    assert any("part1/node_feat.dgl" in problem for problem in found.problems)
+    store.delete(key)
+    assert any("part1/node_feat.dgl: missing" in problem for problem in export.verify(address).problems)
