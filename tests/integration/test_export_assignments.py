@@ -13,7 +13,7 @@ from tests.kit.partitions import check, read_by_hand
 from asterism import export
 from asterism.export import metis
 from asterism.export.dgl_files import read_tensors
-from asterism_proto.errors import InvalidRequest, NotReady
+from asterism_proto.errors import Conflict, InvalidRequest, NotReady
 from asterism_proto.schema import Schema
 
 SCHEMA = Schema.from_dict(
@@ -159,6 +159,24 @@ def test_a_folder_of_assignments_is_for_the_parts_or_for_the_trainers(tmp_path: 
             rank = np.searchsorted(np.sort(flat.nodes[name].ids), ids[name])
             wanted = given[name][rank]
             np.testing.assert_array_equal(trainers[f"{name}/trainer_id"] if made_for == 6 else trainers[f"{name}/trainer_id"] // 3, wanted)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_assignment_that_is_written_is_the_one_that_an_export_makes(tmp_path: Path, method: str) -> None:
+    flat = graph()
+    report = export.assignment(flat, tmp_path / "given", parts=3, assign=method, seed=7)
+    assert {path.name for path in (tmp_path / "given").iterdir()} == {"paper.txt", "author.txt", "partition_meta.json", "manifest.json"}
+    export.dgl(flat, tmp_path / "at once", parts=3, assign=method, seed=7)
+    export.dgl(flat, tmp_path / "in two", parts=3, assign=tmp_path / "given")
+    for kind, count in NODES.items():
+        owner = owners_in(tmp_path / "at once", 3, kind)
+        assert owner == owners_in(tmp_path / "in two", 3, kind)
+        assert list(report.nodes[kind]) == np.bincount(list(owner.values()), minlength=3).tolist()
+        assert sum(report.nodes[kind]) == count
+    with pytest.raises(Conflict, match="overwrite"):
+        export.assignment(flat, tmp_path / "given", parts=4)
+    export.assignment(flat, tmp_path / "given", parts=4, assign="random", overwrite=True)
+    assert '"num_parts": 4' in (tmp_path / "given/partition_meta.json").read_text()
 
 
 @pytest.mark.parametrize(

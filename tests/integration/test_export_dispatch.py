@@ -78,6 +78,22 @@ def test_another_export_is_replaced_only_on_request(tmp_path: Path, finished: Pa
     assert files_of(tmp_path / "at/1")["part1/graph.dgl"] == files_of(other)["part1/graph.dgl"]
 
 
+def test_an_export_goes_to_its_machines_at_once(tmp_path: Path, finished: Path, machines: Path) -> None:
+    flat = generate(USERS, nodes={"user": 60}, edges={"user:knows:user": 300}, seed=2, space="users")
+    (tmp_path / "scratch").mkdir()
+    report = export.dgl(flat, f"{tmp_path}/at/{{host}}", parts=4, ip_config=machines, scratch=tmp_path / "scratch")
+    assert report.config == f"{tmp_path}/at/10.0.0.1/users.json"
+    assert report.edges == 300
+    for host, parts in (("10.0.0.1", (0, 2)), ("10.0.0.2", (1, 3))):
+        there, whole = files_of(tmp_path / "at" / host), files_of(finished)
+        assert {name.split("/")[0] for name in there} == {"manifest.json", "users.json", *(f"part{part}" for part in parts)}
+        assert all(there[name] == whole[name] for name in there if name != "manifest.json")
+    assert list((tmp_path / "scratch").iterdir()) == []
+    with pytest.raises(InvalidRequest, match="3 parts on 2 machines"):
+        export.dgl(flat, f"{tmp_path}/again/{{host}}", parts=3, ip_config=machines)
+    assert not (tmp_path / "again").exists()
+
+
 def test_a_damaged_byte_does_not_travel(tmp_path: Path, finished: Path) -> None:
     with (finished / "part1/graph.dgl").open("r+b") as file:
         file.seek(5000)

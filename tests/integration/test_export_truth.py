@@ -15,10 +15,9 @@ from tests.kit.flat_graph import FlatEdges, FlatGraph, FlatNodes
 from tests.kit.partitions import Space
 
 from asterism import export
-from asterism.export.assign import write_folder
+from asterism.export.assign import lines_of, meta_of
 from asterism.export.dgl_files import read_tensors
 from asterism.export.dgl_graphs import Graph, read_graphs
-from asterism.export.plan import Kind
 from asterism_proto.schema import RESERVED, Schema
 
 BY_DGL = (
@@ -147,8 +146,9 @@ def assigned_as(theirs: list[Part], graph: FlatGraph, folder: Path) -> Path:
     for part, each in enumerate(theirs):
         for kind, node in each.nodes:
             owners[kind][node] = part
-    kinds = [Kind(name=kind, label=kind, type_id=0, columns=()) for kind in owners]
-    write_folder(folder, kinds, list(owners.values()), parts=len(theirs), method="given")
+    for kind, each in owners.items():
+        (folder / f"{kind}.txt").write_bytes(b"".join(lines_of(each)))
+    (folder / "partition_meta.json").write_bytes(meta_of(len(theirs), "given"))
     return folder
 
 

@@ -1,14 +1,26 @@
 """Exports: from scans of a pinned version to partitions on disk.
 
-`dgl` writes what DGL's distributed training loads. The rooms behind it: `plan` (which types and columns), `assign` and
-`metis` (which part), `layout` (which number), `nodes`, `edges` and `parts` (which files), `dgl_files` and `dgl_graphs`
-(which bytes). Steps (`run`, `journal`, `tasks`) go on after a kill and are done by `executors`; `seal` publishes what is whole, and
+`dgl` writes what DGL's distributed training loads. The rooms behind it: `plan` (which types and columns), `methods` (which
+part; `assign`, `pairs`, `metis` and `streaming` do it, `repair` looks after DGL's traps), `layout` (which number), `nodes`,
+`edges` and `parts` (which files), `dgl_files` and `dgl_graphs` (which bytes), `dispatch` (which machine). Steps (`run`, `journal`, `tasks`) go on after a kill and are done by `executors`; `seal` publishes what is whole, and
 `verify` reads it again. Nothing here knows a daemon: a graph is whatever `source.Scannable` says.
 """
 
+from asterism.export.assigned import AssignmentReport, assignment
 from asterism.export.dispatch import Dispatched, DispatchReport, dispatch
 from asterism.export.partition import dgl
 from asterism.export.report import ExportReport, PartReport
 from asterism.export.verify import Verified, verify
 
-__all__ = ["DispatchReport", "Dispatched", "ExportReport", "PartReport", "Verified", "dgl", "dispatch", "verify"]
+__all__ = [
+    "AssignmentReport",
+    "DispatchReport",
+    "Dispatched",
+    "ExportReport",
+    "PartReport",
+    "Verified",
+    "assignment",
+    "dgl",
+    "dispatch",
+    "verify",
+]

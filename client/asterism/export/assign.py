@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -104,11 +104,12 @@ def _first_wrong(path: Path, lines: list[bytes], before: int) -> InvalidRequest:
     return InvalidRequest(f"{path}: lines {before + 1} to {before + len(lines)} are not numbers of parts")
 
 
-def write_folder(folder: Path, kinds: Sequence[Kind], owners: Sequence[Owners], *, parts: int, method: str) -> None:
-    """Write the parts of nodes into a folder that is there, as `from_folder` and DGL's tools read it."""
-    for kind, each in zip(kinds, owners, strict=True):
-        with open(folder / f"{kind.label}.txt", "wb") as file:
-            for at in range(0, len(each), _LINES):
-                file.write(b"".join(b"%d\n" % part for part in each[at : at + _LINES].tolist()))
-    meta = {"version": "1.0.0", "num_parts": parts, "algo_name": method}
-    (folder / "partition_meta.json").write_text(json.dumps(meta, indent=4) + "\n")
+def lines_of(owners: Owners) -> Iterator[bytes]:
+    """The content of a type's file in such a folder, some lines at a time."""
+    for at in range(0, len(owners), _LINES):
+        yield b"".join(b"%d\n" % part for part in owners[at : at + _LINES].tolist())
+
+
+def meta_of(parts: int, method: str) -> bytes:
+    """The content of its ``partition_meta.json``."""
+    return json.dumps({"version": "1.0.0", "num_parts": parts, "algo_name": method}, indent=4).encode() + b"\n"

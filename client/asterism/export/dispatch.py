@@ -7,9 +7,13 @@ them there; its ``manifest.json`` comes last.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 import string
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -152,6 +156,23 @@ def dispatch(
         found.append(Dispatched(address=place.shown, parts=tuple(mine), files=len(content["files"]), bytes=size, copied=copied))
     warnings = [f"{parts} parts on {len(hosts)} machines: DGL's launcher wants as many parts as machines"] if hosts and parts != len(hosts) else []
     return DispatchReport(places=tuple(found), warnings=tuple(warnings))
+
+
+@contextmanager
+def staged(to: str, parts: int, *, ip_config: str | Path | None, scratch: str | Path | None, resume: bool) -> Iterator[Path]:
+    """A folder for the export that is then dispatched: looked at first whether that can be; kept for another try where it says ``resume``."""
+    addresses(to, parts, read_hosts(ip_config) if ip_config is not None else ())
+    where = Path(tempfile.gettempdir() if scratch is None else scratch)
+    folder = (where / f"asterism-dispatch-{hashlib.sha256(to.encode()).hexdigest()[:16]}").absolute()
+    if not resume:
+        shutil.rmtree(folder, ignore_errors=True)
+    try:
+        yield folder
+    except BaseException:
+        if not resume:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder)
 
 
 def _absolute(place: str | Path) -> str:

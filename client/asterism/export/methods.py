@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -77,12 +78,17 @@ class Assignment:
             "assign": str(self.method),
             "seed": self.seed,
             "num_trainers_per_machine": self.trainers,
-            "balance_ntypes": balance if isinstance(balance, bool) else {t: v if isinstance(v, str) else "given values" for t, v in balance.items()},
+            "balance_ntypes": balance if isinstance(balance, bool) else {t: v if isinstance(v, str) else _digest(v) for t, v in balance.items()},
             "balance_edges": self.balance_edges,
             "objective": self.objective,
             "imbalance": self.imbalance,
             "passes": self.passes,
         }
+
+
+def _digest(values: Array) -> str:
+    """What tells given values from others, in a manifest."""
+    return f"sha256 {hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()[:16]} of {values.dtype} {list(values.shape)}"
 
 
 def owners_of(run: Run, asked: Assignment, tables: list[NodeTable]) -> tuple[list[assign.Owners], str]:

@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -15,6 +15,7 @@ import numpy as np
 
 from asterism.export.assign import Owners
 from asterism.export.dgl_files import sliced
+from asterism.export.dispatch import dispatch, is_template, staged
 from asterism.export.edges import Edges, deal_edges, drop_dealt
 from asterism.export.execution import Execution, checked, executor_of, memory_limit
 from asterism.export.executors import Deferred
@@ -30,6 +31,7 @@ from asterism.export.seal import MANIFEST, Target, Unfinished, publish, replace_
 from asterism.export.source import Scannable, digest_of, held
 from asterism.export.spool import Spool
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest
+from asterism_proto.places import redacted
 
 log = logging.getLogger("asterism.export")
 
@@ -72,6 +74,7 @@ def dgl(
     objective: str = "cut",
     imbalance: float = 0.03,
     passes: int = 1,
+    ip_config: str | Path | None = None,
     **how: Unpack[Execution],
 ) -> ExportReport:
     """Write a graph as partitions that DGL (1.1 to 2.4) loads, serves and samples.
@@ -80,7 +83,8 @@ def dgl(
     ----------
     graph, out, parts : Graph, str or Path, int
         What to read, at one version, which is pinned; the folder to make, or an address as fsspec names it, which appears when
-        all is written (at an address, ``manifest.json`` does); how many partitions.
+        all is written (at an address, ``manifest.json`` does), or with ``{part}`` or ``{host}`` in it, an address for each part
+        (`dispatch`, from a folder beside ``scratch``); how many partitions.
     assign : {"random", "metis", "ldg", "fennel"} or Path
         Which part a node goes to: by a hash of (seed, type, id); so that few edges are cut, by METIS in memory or by a
         streaming partitioner in some bytes per node; or as a folder says, with ``<ntype>.txt`` (a part per line, nodes
@@ -107,6 +111,8 @@ def dgl(
     objective, imbalance, passes : {"cut", "vol"}, float, int
         For METIS: fewest edges between parts, or least traffic; by which share a part may be larger than the others; how
         often a streaming partitioner goes over the nodes.
+    ip_config : str or Path, optional
+        DGL's file of machines, for ``{host}``.
     **how
         `Execution`: who does the work in how much memory, and what becomes of an export that was cut off.
 
@@ -136,7 +142,22 @@ def dgl(
         graph_name=graph_name or graph.space,
         formats=tuple(formats),
     )
-    return _carry_out(graph, Target.of(out), options, plan(graph.schema, homogeneous=homogeneous, weight=weight), version, how)
+    layout = plan(graph.schema, homogeneous=homogeneous, weight=weight)
+    if is_template(out) or ip_config is not None:
+        return _send_out(graph, str(out), options, layout, version, ip_config, how)
+    return _carry_out(graph, Target.of(out), options, layout, version, how)
+
+
+def _send_out(
+    graph: Scannable, out: str, options: Options, layout: Plan, version: int | None, ip_config: str | Path | None, how: Execution
+) -> ExportReport:
+    """Export to a folder, and from there each part to its address."""
+    parts, resume, overwrite = options.assignment.parts, how.get("resume", False), how.get("overwrite", False)
+    with staged(out, parts, ip_config=ip_config, scratch=how.get("scratch"), resume=resume) as folder:
+        report = _carry_out(graph, Target.of(folder), options, layout, version, how)
+        sent = dispatch(folder, out, ip_config=ip_config, overwrite=overwrite, progress=how.get("progress"))
+    config = f"{sent.places[0].address}/{options.graph_name}.json"
+    return replace(report, out=redacted(out), config=config, warnings=report.warnings + sent.warnings)
 
 
 def _carry_out(graph: Scannable, target: Target, options: Options, layout: Plan, version: int | None, how: Execution) -> ExportReport:
