@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,8 +45,14 @@ class Graph(Scans):
         super().__init__(session, space, version=version, lease=lease)
         self.client = client
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
     def close(self) -> None:
-        """Close the client that this graph belongs to."""
+        """Close the client that this graph belongs to; so does the end of a ``with`` block."""
         self.client.close()
 
     # -- versions -------------------------------------------------------------------------------------------------

@@ -1,0 +1,37 @@
+"""The page on training: its code runs as it stands, with the real frameworks, on a cluster of three storageds."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.kit import dgl_env, pyg_env
+from tests.kit.cluster import LocalCluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(storageds=3) as running:
+        yield running
+
+
+def program(root: Path, language: str, address: str) -> str:
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", (root / "docs/training.md").read_text(), re.MULTILINE | re.DOTALL)
+    return "\n".join(blocks).replace("localhost:9669", address)
+
+
+@pytest.mark.pyg
+@pytest.mark.dgl
+def test_the_code_of_the_page_runs(root: Path, pyg_python: Path, dgl_python: Path, cluster: LocalCluster, tmp_path: Path) -> None:
+    told = "assert loss < 1.2, loss  # of 4 classes, by chance 1.39\nassert len(seen) == 2000\n"
+    (tmp_path / "page.py").write_text(program(root, "python", cluster.addresses) + told)
+    pyg_env.run(pyg_python, tmp_path / "page.py", home=tmp_path)
+    described = tmp_path / "asterism-0.dist-info"  # a trainer installs the package; here it is run from its sources
+    described.mkdir()
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: asterism\nVersion: 0\n")
+    rooms = os.pathsep.join(str(root / name) for name in ("client", "proto")) + os.pathsep + str(tmp_path)
+    (tmp_path / "of_dgl.py").write_text(program(root, "python dgl", cluster.addresses))
+    dgl_env.run(dgl_python, tmp_path / "of_dgl.py", home=tmp_path, more={"PYTHONPATH": rooms})
