@@ -25,8 +25,9 @@ import struct
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -36,6 +37,7 @@ from asterism_proto.errors import AsterismError, Corrupt, Deadline, InvalidReque
 from asterism_proto.methods import STORE, Method
 from asterism_proto.v1 import storaged_pb2 as store
 from daemonkit.calls import MAX_MESSAGE, Content, Pending, Tally, Transport, untold
+from daemonkit.pulse import AGAIN_S, PATIENCE_S, PING_S, Pulse
 from daemonkit.settings import split_address
 
 logger = logging.getLogger(__name__)
@@ -57,6 +59,10 @@ _SILENCE_MS = 25_000
 """What is sent and not acknowledged for so long ends a connection: a host that is gone says nothing."""
 
 
+Waiting = Callable[[float], None]
+"""Told the deadline of what waits; raises where that has become pointless."""
+
+
 def number(path: str) -> int:
     """What a request calls the method."""
     return zlib.crc32(path.encode())
@@ -72,27 +78,36 @@ def tune(connection: socket.socket) -> None:
             connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-def send(connection: socket.socket, pieces: Iterable[bytes | memoryview], deadline: float | None) -> None:
-    """Send all pieces; TimeoutError past the deadline (of time.monotonic()), OSError where the connection is broken."""
+def _patiently(connection: socket.socket, deadline: float, waiting: Waiting | None, do: Callable[[], int]) -> int:
+    """Do what may have to wait; tell ``waiting`` each time that it has waited for a while."""
+    while True:
+        left = max(deadline - time.monotonic(), 1e-3)
+        connection.settimeout(left if waiting is None else min(left, PATIENCE_S))
+        try:
+            return do()
+        except TimeoutError:
+            if waiting is None or time.monotonic() >= deadline:
+                raise
+            waiting(deadline)
+
+
+def send(connection: socket.socket, pieces: Iterable[bytes | memoryview], deadline: float, waiting: Waiting | None = None) -> None:
+    """Send all pieces; TimeoutError past the deadline (of time.monotonic()), OSError where the connection is broken, what ``waiting`` raises."""
     left = [memoryview(piece) for piece in pieces]
     while left:
-        if deadline is not None:
-            connection.settimeout(max(deadline - time.monotonic(), 1e-3))
-        sent = connection.sendmsg(left[:512])
+        sent = _patiently(connection, deadline, waiting, partial(connection.sendmsg, left[:512]))
         while left and sent >= len(left[0]):
             sent -= len(left.pop(0))
         if sent:
             left[0] = left[0][sent:]
 
 
-def receive(connection: socket.socket, length: int, deadline: float | None) -> memoryview:
+def receive(connection: socket.socket, length: int, deadline: float, waiting: Waiting | None = None) -> memoryview:
     """The next ``length`` bytes, aligned as arrays are; errors as of `send`, and EOFError where the other side hung up."""
     view: memoryview = np.empty(length, np.uint8).data
     at = 0
     while at < length:
-        if deadline is not None:
-            connection.settimeout(max(deadline - time.monotonic(), 1e-3))
-        got = connection.recv_into(view[at:], length - at)
+        got = _patiently(connection, deadline, waiting, partial(connection.recv_into, view[at:]))
         if not got:
             raise EOFError("the other side hung up")
         at += got
@@ -125,7 +140,10 @@ class _Asked:
             MAGIC, number(self._method.path), max(int((self._deadline - time.monotonic()) * 1e6), 1), sum(len(piece) for piece in self._data)
         )
         try:
-            send(self._connection, [head, *self._data], self._deadline)
+            send(self._connection, [head, *self._data], self._deadline, self._transport.pulse.check)
+        except Unavailable:
+            self.abandon()
+            raise
         except TimeoutError as error:
             self.abandon()
             raise Deadline(f"{self._transport.address} did not take the request in time") from error
@@ -154,11 +172,11 @@ class _Asked:
             raise _Broken("the connection was closed")
         begun = False
         try:
-            magic, status, length = REPLY.unpack(receive(self._connection, REPLY.size, self._deadline))
+            magic, status, length = REPLY.unpack(receive(self._connection, REPLY.size, self._deadline, self._transport.pulse.check))
             begun = True
             if magic != MAGIC or length > MAX_MESSAGE:
                 raise Corrupt(f"{self._transport.address} answered with magic {magic:#x} and {length} bytes; is it of the same release?")
-            body = receive(self._connection, length, self._deadline)
+            body = receive(self._connection, length, self._deadline, self._transport.pulse.check)
         except TimeoutError as error:
             self.abandon()
             raise Deadline(f"{self._transport.address} did not answer in time") from error
@@ -167,9 +185,10 @@ class _Asked:
                 self.abandon()
                 raise Unavailable(f"{self._transport.address} hung up in the middle of a reply ({error}); is it running?") from error
             raise _Broken(str(error)) from error
-        except Corrupt:
+        except (Corrupt, Unavailable):
             self.abandon()
             raise
+        self._transport.pulse.heard()
         self._transport.give_back(self._connection)
         self._transport.tally(self._method.name, sum(len(piece) for piece in self._data), length)
         if status:
@@ -206,6 +225,7 @@ class StreamTransport:
         self._door: _Door | None = None
         self._not_before = 0.0
         self._closed = False
+        self.pulse = Pulse(f"the stream door of {address}", self._ping)
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
@@ -216,6 +236,8 @@ class StreamTransport:
         deadline = time.monotonic() + timeout_s
         if timeout_s <= 0:
             raise Deadline(f"{method.path}: the call's time is up; ask for less, or with a longer timeout")
+        if method.path in STREAMED and isinstance(request, Frame):
+            self.pulse.expect(deadline)
         if method.path in STREAMED and isinstance(request, Frame) and self._reached(deadline):
             data = arrays.pieces(request, envelope=False)
             length = sum(len(piece) for piece in data)
@@ -269,18 +291,25 @@ class StreamTransport:
         except Deadline:
             raise
         except AsterismError as error:
+            if self.pulse.silent:
+                raise
             self._not_before = time.monotonic() + _AGAIN_S
             logger.info("stream_door_missed", extra={"address": self.address, "reason": error.message})
             return False
         return True
 
     def _connect(self, deadline: float) -> socket.socket:
-        door = self._door or self._ask(deadline)
+        door, begun = self._door or self._ask(deadline), time.monotonic()
         try:
             return self._open(door, deadline)
         except Unavailable:
-            self._door = None
-            if door == (asked := self._ask(deadline)):
+            try:
+                asked = self._ask(min(deadline, time.monotonic() + PING_S))
+            except Deadline:
+                if time.monotonic() >= deadline:
+                    raise
+                raise self.pulse.missed(begun) from None
+            if door == asked:
                 raise
             return self._open(asked, deadline)
 
@@ -290,6 +319,25 @@ class StreamTransport:
             raise Unavailable(f"{self.address} has no stream door")
         self._door = _Door(reply.port, reply.key)
         return self._door
+
+    def _ping(self, seconds: float) -> bool:
+        """Whether the stream door greets, or its host says that nobody is there, or gRPC answers; True also where no door is known."""
+        door, until = self._door, time.monotonic() + seconds
+        if door is None:
+            return True
+        try:
+            with socket.create_connection((self._host, door.port), timeout=seconds) as connection:
+                send(connection, [GREETING.pack(MAGIC, 0, door.key)], until)
+                receive(connection, GREETING.size, until)
+        except (ConnectionError, EOFError):
+            pass  # whoever waits will see it on its own connection
+        except OSError as error:
+            with contextlib.suppress(AsterismError):
+                self._ask(time.monotonic() + AGAIN_S)  # it may have been started anew, elsewhere
+                return True
+            logger.warning("stream_door_silent", extra={"address": self.address, "reason": str(error)})
+            return False
+        return True
 
     def _open(self, door: _Door, deadline: float) -> socket.socket:
         until = min(deadline, time.monotonic() + _CONNECT_S)

@@ -24,6 +24,7 @@ from asterism_proto.v1 import storaged_pb2 as pb
 from daemonkit.calls import MAX_MESSAGE, Call, Handler
 from daemonkit.channels import RemoteTransport
 from daemonkit.metrics import Metrics
+from daemonkit.pulse import PATIENCE_S, PING_S
 from daemonkit.server import GrpcServer
 from daemonkit.stream_door import StreamDoor
 from daemonkit.streams import GREETING, MAGIC, REPLY, REQUEST, StreamTransport, number, receive
@@ -275,15 +276,55 @@ def test_a_daemon_that_is_gone_is_unavailable() -> None:
         assert time.monotonic() - begun < 4.5
 
 
+def test_a_call_may_take_long_where_the_daemon_is_there() -> None:
+    def slowly(asked: Frame, call: Call) -> Frame:
+        time.sleep(3 * PATIENCE_S)
+        return echo(asked, call)
+
+    with doors(slowly) as found:
+        assert found.ask(1, 2) == [1, 2]
+        assert found.asked_over == ["stream"]
+
+
+@pytest.mark.parametrize("said", [0, REPLY.size, REPLY.size + 10], ids=["nothing", "how long it is", "a part of it"])
+def test_a_daemon_that_falls_silent_is_unavailable_whatever_it_said_of_its_reply(said: int) -> None:
+    with doors() as found, socket.create_server(("127.0.0.1", 0)) as silent:
+
+        def greet() -> None:
+            connection, _ = silent.accept()
+            receive(connection, GREETING.size, time.monotonic() + 5)
+            connection.sendall(GREETING.pack(MAGIC, 0, 7))
+            found.grpc.stop(0)
+            connection.sendall((REPLY.pack(MAGIC, 0, 100) + bytes(100))[:said])
+            ended.wait(30)
+            connection.close()
+
+        ended = threading.Event()
+        found.told.append((silent.getsockname()[1], 7))
+        thread = threading.Thread(target=greet)
+        thread.start()
+        begun = time.monotonic()
+        with pytest.raises(Unavailable, match="has not answered") as raised:
+            found.ask(1, timeout_s=60)
+        assert not isinstance(raised.value, Deadline)
+        assert PING_S < time.monotonic() - begun < 3 * PING_S
+        begun = time.monotonic()
+        with pytest.raises(Unavailable, match="has not answered"):
+            found.ask(1, timeout_s=60)
+        assert time.monotonic() - begun < PING_S / 2, "known by now"
+        ended.set()
+        thread.join()
+
+
 def test_a_connection_that_breaks_in_the_middle_of_a_reply_is_unavailable_and_no_answer() -> None:
     with doors() as there, socket.create_server(("127.0.0.1", 0)) as torn:
 
         def begin_a_reply() -> None:
             connection, _ = torn.accept()
             with connection:
-                receive(connection, GREETING.size, None)
+                receive(connection, GREETING.size, time.monotonic() + 10)
                 connection.sendall(GREETING.pack(MAGIC, 0, 3))
-                receive(connection, REQUEST.size, None)
+                receive(connection, REQUEST.size, time.monotonic() + 10)
                 connection.sendall(REPLY.pack(MAGIC, 0, 1000) + bytes(500))
 
         threading.Thread(target=begin_a_reply, daemon=True).start()
@@ -334,12 +375,12 @@ def test_whoever_does_not_know_the_key_is_hung_up_on(raw: bytes) -> None:
 def test_a_request_that_is_none_is_refused_with_a_typed_error(head: bytes, body: bytes, goes_on: bool) -> None:
     with doors() as there, socket.create_connection(("127.0.0.1", there.stream.port), timeout=10) as caller:
         caller.sendall(GREETING.pack(MAGIC, 0, there.stream.key))
-        assert GREETING.unpack(receive(caller, GREETING.size, None)) == (MAGIC, 0, there.stream.key)
+        assert GREETING.unpack(receive(caller, GREETING.size, time.monotonic() + 10)) == (MAGIC, 0, there.stream.key)
         for _ in range(2 if goes_on else 1):
             caller.sendall(head + body)
-            magic, status, length = (int.from_bytes(bytes(receive(caller, size, None)), "little") for size in (4, 4, 8))
+            magic, status, length = (int.from_bytes(bytes(receive(caller, size, time.monotonic() + 10)), "little") for size in (4, 4, 8))
             assert (magic, status) == (MAGIC, 1)
-            assert bytes(receive(caller, length, None)).split(b"\n")[0] in (b"InvalidRequest", b"NotFound")
+            assert bytes(receive(caller, length, time.monotonic() + 10)).split(b"\n")[0] in (b"InvalidRequest", b"NotFound")
         if not goes_on:
             with contextlib.suppress(ConnectionResetError):  # its body was not read
                 assert caller.recv(1) == b""

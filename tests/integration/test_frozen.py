@@ -1,0 +1,77 @@
+"""A storaged that is stopped, not ended: its host takes what it is sent, and nobody answers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from tests.kit import cases
+from tests.kit.cluster import LocalCluster
+
+import asterism
+
+NOTICED_S = 15.0
+"""A second of patience, six for an answer to a ping, and the client's further attempts."""
+
+
+@contextmanager
+def frozen(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def refused_after(graph: asterism.Graph, address: str) -> float:
+    begun = time.monotonic()
+    with pytest.raises(asterism.Unavailable, match=f"storaged .*{address}.* has not answered for .* stopped") as raised:
+        graph.sample_edges(500, seed=8)
+    assert not isinstance(raised.value, asterism.Deadline)
+    return time.monotonic() - begun
+
+
+def test_a_frozen_storaged_fails_calls_long_before_their_time_is_up_and_answers_again_once_it_goes_on() -> None:
+    with LocalCluster(2) as cluster:
+        graph = cases.load(cluster.client(timeout_s=60), "cases")
+        expected = graph.sample_edges(500, seed=8).edge_ids
+        daemon = cluster["storaged-1"]
+        with frozen(daemon.pid):
+            seconds: list[float] = []
+            callers = [threading.Thread(target=lambda: seconds.append(refused_after(graph, daemon.address))) for _ in range(8)]
+            for caller in callers:
+                caller.start()
+            for caller in callers:
+                caller.join()
+            print(f"the first ones noticed after {sorted(seconds)} s")
+            assert len(seconds) == 8
+            assert max(seconds) < NOTICED_S
+            again = refused_after(graph, daemon.address)
+            print(f"a later one after {again} s")
+            assert again < 6
+        begun = time.monotonic()
+        while True:  # pings are a second apart
+            with contextlib.suppress(asterism.Unavailable):
+                assert np.array_equal(graph.sample_edges(500, seed=8).edge_ids, expected)
+                break
+            assert time.monotonic() - begun < NOTICED_S
+        print(f"answered again after {time.monotonic() - begun} s")
+
+
+def test_a_frozen_storaged_that_only_grpc_leads_to_is_noticed_too() -> None:
+    with LocalCluster(2, flags={"storaged": ["--stream-listen", ""]}) as cluster:
+        graph = cases.load(cluster.client(timeout_s=60), "cases")
+        graph.sample_edges(500, seed=8)
+        with frozen(cluster["storaged-1"].pid), asterism.connect(cluster.addresses, timeout_s=20) as client:
+            begun = time.monotonic()
+            with pytest.raises(asterism.Unavailable, match="storaged") as raised:
+                client.graph("cases").sample_edges(500, seed=8)
+            assert time.monotonic() - begun < 20
+            print(raised.value)
