@@ -224,6 +224,7 @@ def test_partitions_are_exported(asterism: Command, tmp_path: Path) -> None:
         file.write(b"x")
     asterism("export", "verify", tmp_path / "out", expect=ExitCode.FAILED)
     asterism("export", "verify", tmp_path / "none", expect=ExitCode.NOT_FOUND)
+    asterism("export", "dgl", "--space", "shop", "--parts", 2, "--out", tmp_path / "x", "--fanout", "2", expect=ExitCode.USAGE)
 
 
 def test_what_is_not_there_or_not_right_has_its_exit_code(asterism: Command, tmp_path: Path) -> None:

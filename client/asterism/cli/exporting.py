@@ -25,6 +25,13 @@ def formats() -> None:
     """Partitions that trainers load."""
 
 
+def _fanout(text: str) -> list[int]:
+    try:
+        return [int(hop) for hop in text.split(",")] if text else []
+    except ValueError as error:
+        raise InvalidRequest(f"--fanout {text!r}: expected whole numbers with commas, as 10,5") from error
+
+
 def _assignment(text: str) -> str | Path:
     if text in ("random", "metis"):
         return text
@@ -41,11 +48,16 @@ def dgl(
     out: Annotated[str, typer.Option(metavar="FOLDER|ADDRESS", help="Where to write to, a folder or an address as s3://bucket/shop.")],
     parts: Annotated[int, typer.Option(min=1, help="How many partitions.")],
     assign: Annotated[str, typer.Option(metavar="random|metis|PATH", help="Which node goes to which partition.")] = "random",
-    seed: Annotated[int, typer.Option(help="Of a random assignment.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the assignment and of a sample.")] = 0,
     at: Annotated[int | None, typer.Option("--at", min=1, metavar="VERSION", help="Export this version.")] = None,
     graph_name: Annotated[str | None, typer.Option(help="The graph's name in the partition config. Default: the space's.")] = None,
     halo_hops: Annotated[int, typer.Option(min=1, help="How far beyond its own nodes a part knows the in-edges.")] = 1,
     homogeneous: Annotated[bool, typer.Option("--homogeneous", help="Write a graph of one node and one edge type without types.")] = False,
+    sample: Annotated[
+        int | None, typer.Option(min=1, metavar="SEEDS", help="Export a sample: from so many nodes, drawn by weight with --seed.")
+    ] = None,
+    fanout: Annotated[str, typer.Option(metavar="N,N,...", help="Of the sample: in-neighbors of each hop, by weight; -1 is all.")] = "",
+    ntype: Annotated[str | None, typer.Option("--type", help="Of the sample: the type of the first nodes.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there; begin an unfinished export anew.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an export that was cut off, or begin; keep it where it fails.")] = False,
     memory_limit: Annotated[int, typer.Option(min=64, metavar="MIB", help="What the arrays of each process may take.")] = 1024,
@@ -55,12 +67,15 @@ def dgl(
 ) -> None:
     """Write partitions that DGL's distributed training loads."""
     session = session_of(context)
-    assignment = _assignment(assign)
+    assignment, hops = _assignment(assign), _fanout(fanout)
+    if sample is None and (hops or ntype is not None):
+        raise InvalidRequest("--fanout and --type are of a sample: say --sample too")
     from asterism import export
 
     with session.client(reading=True) as client, session.output.progress() as tell:
+        graph = client.graph(space)
         report = export.dgl(
-            client.graph(space),
+            graph if sample is None else export.sampled(graph, sample, hops, ntype=ntype, seed=seed),
             out,
             parts=parts,
             assign=assignment,

@@ -4,13 +4,14 @@
 part; `assign`, `pairs`, `metis` and `streaming` do it, `repair` looks after DGL's traps), `layout` (which number), `nodes`,
 `edges` and `parts` (which files), `dgl_files` and `dgl_graphs` (which bytes), `dispatch` (which machine). Steps (`run`,
 `journal`, `tasks`) go on after a kill and are done by `executors`; `seal` publishes what is whole, and `verify` reads it
-again. Nothing here knows a daemon: a graph is whatever `source.Scannable` says.
+again; `samples` puts a part of a graph in its place. Nothing here knows a daemon: a graph is whatever `source.Scannable` says.
 """
 
 from asterism.export.assigned import AssignmentReport, assignment
 from asterism.export.dispatch import Dispatched, DispatchReport, dispatch
 from asterism.export.partition import dgl
 from asterism.export.report import ExportReport, PartReport
+from asterism.export.samples import SampledGraph, sampled
 from asterism.export.verify import Verified, verify
 
 __all__ = [
@@ -19,9 +20,11 @@ __all__ = [
     "Dispatched",
     "ExportReport",
     "PartReport",
+    "SampledGraph",
     "Verified",
     "assignment",
     "dgl",
     "dispatch",
+    "sampled",
     "verify",
 ]

@@ -28,7 +28,7 @@ from asterism.export.repair import fill_empty
 from asterism.export.report import ExportReport
 from asterism.export.run import Meter, Run
 from asterism.export.seal import MANIFEST, Target, Unfinished, publish, replace_at, unfinished
-from asterism.export.source import Scannable, digest_of, held
+from asterism.export.source import Scannable, digest_of, held, sample_of
 from asterism.export.spool import Spool
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest
 from asterism_proto.places import redacted
@@ -164,7 +164,7 @@ def _carry_out(graph: Scannable, target: Target, options: Options, layout: Plan,
     """Export, from the beginning or from where an export of the same was cut off."""
     began = time.monotonic()
     checked(how)
-    asked = {"space": graph.space, **_words(options), "plan": layout.to_dict()}
+    asked = {"space": graph.space, "sample": sample_of(graph), **_words(options), "plan": layout.to_dict()}
     asked = json.loads(json.dumps(asked))
     with unfinished(target, asked, overwrite=how.get("overwrite", False), resume=how.get("resume", False), scratch=how.get("scratch")) as place:
         if place.published:
@@ -324,6 +324,7 @@ def _described(run: Run, options: Options, asked: Mapping[str, Any], method: str
         "space": run.graph.space,
         "version": run.version,
         "digest": digest_of(run.graph, run.version),
+        "sample": sample_of(run.graph),
         **_words(options),
         "part_method": method,
         "config": f"{options.graph_name}.json",

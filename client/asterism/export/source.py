@@ -141,6 +141,20 @@ def digest_of(graph: Scannable, version: int) -> str:
     return graph.manifest(version).digest if isinstance(graph, Describing) else ""
 
 
+@runtime_checkable
+class Sampled(Protocol):
+    """A graph that is a sample of another."""
+
+    @property
+    def sample(self) -> Mapping[str, Any]:
+        """How it is sampled, in words that JSON has."""
+
+
+def sample_of(graph: Scannable) -> Mapping[str, Any] | None:
+    """How a graph is sampled; None where it is whole."""
+    return graph.sample if isinstance(graph, Sampled) else None
+
+
 def held(graph: Scannable, version: int | None, owner: str) -> AbstractContextManager[Scannable]:
     """The graph at a version that does not go while it is read, however long that takes; as it is where none ever goes."""
     return graph.pin(version, owner=owner) if isinstance(graph, Pinnable) else nullcontext(graph)

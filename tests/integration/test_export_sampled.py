@@ -1,0 +1,150 @@
+"""Exports of samples: the nodes that draws choose, every edge among them and no other, the same again by seed, at one version."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.kit.flat_graph import FlatGraph, generate, publish
+from tests.kit.partitions import check, read_by_hand
+
+import asterism
+from asterism import Graph, export
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.schema import Schema
+
+SCHEMA = Schema.from_dict(
+    {
+        "parts": 3,
+        "direction": "both",
+        "nodes": {
+            "paper": {"weighted": True, "features": {"feat": {"dtype": "float32", "shape": [3]}}},
+            "author": {"features": {"h": {"dtype": "float64", "shape": [2]}}},
+        },
+        "edges": {
+            "paper:cites:paper": {"weighted": True, "features": {"y": {"dtype": "int64", "shape": [2]}}},
+            "author:writes:paper": {"weighted": True},
+        },
+    }
+)
+Chosen = Mapping[str, NDArray[np.int64]]
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Graph, FlatGraph]]:
+    nodes, edges = {"paper": 600, "author": 300}, {"paper:cites:paper": 3000, "author:writes:paper": 1500}
+    flat = generate(SCHEMA, nodes=nodes, edges=edges, seed=8, sparse=True, space="papers")
+    with asterism.open(tmp_path_factory.mktemp("service")) as client:
+        yield publish(client, flat)
+
+
+def among(flat: FlatGraph, chosen: Chosen) -> FlatGraph:
+    """The flat graph less every node that is not chosen, and less the edges at those."""
+    for name, ids in chosen.items():
+        flat = flat.without(name, np.setdiff1d(flat.nodes[name].ids, ids))
+    return flat
+
+
+def content(out: Path) -> dict[str, Any]:
+    return dict(json.loads((out / "manifest.json").read_text()))
+
+
+def sources(flat: FlatGraph, etype: str, dst: NDArray[np.int64]) -> NDArray[np.int64]:
+    held = flat.edges[etype]
+    return np.unique(held.src[np.isin(held.dst, dst)])
+
+
+def test_a_sample_is_the_drawn_nodes_what_they_reach_and_every_edge_among_them(published: tuple[Graph, FlatGraph], tmp_path: Path) -> None:
+    graph, flat = published
+    seeds = np.unique(graph.sample_nodes(40, "paper", replace=False, seed=5).nodes)
+    assert len(seeds) == 40
+    near = np.union1d(seeds, sources(flat, "paper:cites:paper", seeds))
+    authors = sources(flat, "author:writes:paper", near)
+    chosen = {"paper": np.union1d(near, sources(flat, "paper:cites:paper", near)), "author": authors}
+    report = export.dgl(export.sampled(graph, 40, [-1, -1], ntype="paper", seed=5), tmp_path / "out", parts=2)
+    check(read_by_hand(report.config), among(flat, chosen))
+    assert export.verify(tmp_path / "out").ok
+    assert content(tmp_path / "out")["sample"]["fanouts"] == [-1, -1]
+
+
+def test_few_neighbors_are_drawn_by_weight_and_edges_are_induced(published: tuple[Graph, FlatGraph], tmp_path: Path) -> None:
+    graph, flat = published
+    sample = export.sampled(graph, 30, [2, 1], ntype="paper", seed=9)
+    report = export.dgl(sample, tmp_path / "out", parts=2)
+    drawn = graph.sample_subgraph(
+        graph.sample_nodes(30, "paper", replace=False, seed=9).nodes, [2, 1], ntype="paper", direction="in", seed=9, edge_ids=False
+    )
+    chosen = {name: np.sort(ids) for name, ids in drawn.nodes.items()}
+    check(read_by_hand(report.config), among(flat, chosen))
+    assert report.edges > sum(len(rows) for rows in drawn.row.values()), "some edge that no draw followed is among the nodes"
+
+
+def test_nodes_without_weight_are_no_seeds(published: tuple[Graph, FlatGraph]) -> None:
+    graph, flat = published
+    weights = dict(zip(flat.nodes["paper"].ids.tolist(), flat.nodes["paper"].weights.tolist(), strict=True))
+    positive = sum(weight > 0 for weight in weights.values())
+    chosen = export.sampled(graph, positive, [], ntype="paper").chosen("paper")
+    assert all(weights[node] > 0 for node in chosen.tolist())
+    with pytest.raises(InvalidRequest):
+        export.sampled(graph, positive + 1, [], ntype="paper").chosen("paper")
+    assert len(export.sampled(graph, positive + 1, [], ntype="paper", weighted=False).chosen("paper")) == positive + 1
+
+
+def test_the_same_seed_exports_the_same_sample_and_another_another(published: tuple[Graph, FlatGraph], tmp_path: Path) -> None:
+    graph, _ = published
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        export.dgl(export.sampled(graph, 20, [3], ntype="paper", seed=seed), tmp_path / name, parts=2)
+    assert content(tmp_path / "a") == content(tmp_path / "b")
+    assert content(tmp_path / "a")["sums"] != content(tmp_path / "c")["sums"]
+
+
+def test_given_nodes_and_edges_of_hubs(published: tuple[Graph, FlatGraph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, flat = published
+    seeds = flat.nodes["paper"].ids[:100]
+    export.dgl(export.sampled(graph, seeds, [2], ntype="paper"), tmp_path / "whole", parts=2)
+    monkeypatch.setattr("asterism.export.samples._EDGES_AT_ONCE", 4)
+    monkeypatch.setattr("asterism.export.samples._NODES_AT_ONCE", 7)
+    export.dgl(export.sampled(graph, seeds, [2], ntype="paper"), tmp_path / "pieces", parts=2)
+    whole, pieces = content(tmp_path / "whole"), content(tmp_path / "pieces")
+    assert whole["sums"] == pieces["sums"]
+    assert whole["edges"] == pieces["edges"]
+    assert export.verify(tmp_path / "pieces").ok
+
+
+def test_a_sample_is_of_one_version_whatever_is_published_after_it(published: tuple[Graph, FlatGraph], tmp_path: Path) -> None:
+    graph, flat = published
+    first = graph.manifest().version
+    with graph.pin(first):
+        export.dgl(export.sampled(graph, 25, [2], ntype="paper", seed=3), tmp_path / "before", parts=2)
+        graph.upsert_edges(flat.nodes["paper"].ids[:200], flat.nodes["paper"].ids[200:400], "cites")
+        graph.build()
+        export.dgl(export.sampled(graph, 25, [2], ntype="paper", seed=3), tmp_path / "again", parts=2, version=first)
+    assert content(tmp_path / "before") == content(tmp_path / "again")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ({"seeds": 3, "fanouts": [2]}, "say ntype"),
+        ({"seeds": 3, "fanouts": [2], "ntype": "x"}, "'x'"),
+        ({"seeds": 0, "fanouts": [2], "ntype": "paper"}, "seeds 0"),
+        ({"seeds": 3, "fanouts": [0], "ntype": "paper"}, "fanouts 0"),
+        ({"seeds": 3, "fanouts": [2], "ntype": "paper", "direction": "up"}, "'up'"),
+    ],
+    ids=str,
+)
+def test_words_of_a_sample_that_do_not_fit_are_refused(published: tuple[Graph, FlatGraph], words: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidRequest, match=told):
+        export.sampled(published[0], **words)
+
+
+def test_other_words_do_not_go_on_with_an_unfinished_sample(published: tuple[Graph, FlatGraph], tmp_path: Path) -> None:
+    graph, _ = published
+    export.dgl(export.sampled(graph, 20, [3], ntype="paper"), tmp_path / "out", parts=2, resume=True)
+    with pytest.raises(asterism.errors.Conflict):
+        export.dgl(export.sampled(graph, 21, [3], ntype="paper"), tmp_path / "out", parts=2, resume=True)
