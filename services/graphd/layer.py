@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,6 +18,10 @@ from graphkit import layers, rng
 from graphkit.numbering import Numbering
 from graphkit.split import group
 
+_PIECE_BYTES = REPLY_BYTES // 2
+"""Of the edges that are read at a time, where a layer has too many for one reply."""
+_MOST_BYTES = 8 * REPLY_BYTES
+"""Of all edges of a layer's nodes."""
 _MOST_TREES = (1 << 31) - 1
 """Layers times node types: what tells candidates of a layer and type apart is an int32."""
 
@@ -49,7 +54,7 @@ def layer(sampling: Sampling, how: Layering, width: int, nodes: Ids, node_type: 
     if count * max(how.count * 20, 1) > REPLY_BYTES or count * several > _MOST_TREES:
         raise InvalidRequest(f"{how.count} nodes for each of {count} layers do not fit into one reply; ask for fewer layers at a time")
     what = read.Adjacent(edge_types=how.edge_types, direction=how.direction, want_weights=True, want_edge_ids=how.want_edge_ids, sort="")
-    found = read.neighbors(sampling, what, nodes, node_type, types)
+    found = _all_edges(sampling, what, nodes, node_type, types)
     indptr, kinds = found["indptr"], _far(sampling, how)[found["types"]]
     of_layer = np.repeat(np.arange(len(nodes), dtype=np.int64) // width, np.diff(indptr))
     numbering = Numbering()
@@ -67,6 +72,38 @@ def layer(sampling: Sampling, how: Layering, width: int, nodes: Ids, node_type: 
     return out | _edges(found, numbers, chosen, len(numbering))
 
 
+def _all_edges(sampling: Sampling, what: read.Adjacent, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+    """All edges of the nodes: in one reply of their hosts, or, where that is too large, in several."""
+    try:
+        return read.neighbors(sampling, what, nodes, node_type, types)
+    except InvalidRequest:
+        degrees = read.degrees(sampling, what.edge_types, what.direction, nodes, node_type, types)["degrees"].sum(axis=1)
+    width, ends = 16 + 8 * what.want_edge_ids, np.cumsum(degrees)
+    edges = int(ends[-1]) if len(ends) else 0
+    if (degrees * width > REPLY_BYTES).any():
+        at = int(np.argmax(degrees))
+        raise InvalidRequest(
+            f"nodes[{at}] = {nodes[at]} has {degrees[at]} edges along these types, a node of a layer at most {REPLY_BYTES // width}; "
+            "leave it out, or ask along fewer edge types"
+        )
+    if edges * width > _MOST_BYTES:
+        raise InvalidRequest(
+            f"the {len(nodes)} nodes of the layer have {edges} edges along these types, a layer at most {_MOST_BYTES // width}; "
+            "ask for layers of fewer nodes, or along fewer edge types"
+        )
+    # Each piece ends where the next node's edges would be too many; a node by itself is one at least.
+    cuts = [0]
+    while cuts[-1] < len(nodes):
+        before = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
+        cuts.append(max(int(np.searchsorted(ends, before + _PIECE_BYTES // width, side="right")), cuts[-1] + 1))
+    pieces = [
+        read.neighbors(sampling, what, nodes[a:b], node_type, None if types is None else types[a:b]) for a, b in pairwise([*cuts[:-1], len(nodes)])
+    ]
+    lengths = np.concatenate([np.diff(piece["indptr"]) for piece in pieces])
+    columns = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0] if name != "indptr"}
+    return {"indptr": split.indptr_of(lengths), **columns}
+
+
 def _edges(found: Sections, numbers: Types, chosen: Ids, candidates: int) -> Sections:
     """The edges that lead to what was drawn, once per draw of their far end."""
     drawn = np.flatnonzero(chosen >= 0)
@@ -76,7 +113,7 @@ def _edges(found: Sections, numbers: Types, chosen: Ids, candidates: int) -> Sec
     rows = np.repeat(np.arange(len(found["indptr"]) - 1, dtype=np.int64), np.diff(found["indptr"]))
     columns = {name: found[name] for name in ("types", "weights", "eids") if name in found}
     out: Sections = {"rows": np.repeat(rows, times), "cols": cols, **{name: np.repeat(column, times) for name, column in columns.items()}}
-    _check_size(out, "the edges between the layers")
+    _check_size(out, "the edges between the layers", "ask for fewer nodes, for fewer layers at a time, or without edge ids")
     return out
 
 
@@ -87,7 +124,7 @@ def stack(sampling: Sampling, hops: Sequence[Layering], width: int, nodes: Ids, 
         found = layer(sampling, how, width, nodes, node_type, types)
         out |= {f"{name}.{h}": array for name, array in found.items()}
         nodes, node_type, types, width = found["ids"], -1, found["kinds"], max(how.count, 1)
-    _check_size(out, "the layers")
+    _check_size(out, "the layers", "ask for fewer nodes, for fewer layers at a time, or hop by hop")
     return out
 
 
@@ -125,11 +162,11 @@ def adjacency(
         answers.append((rows, found.pop("indptr"), found))
     indptr, out = split.merged_ragged(len(nodes), answers)
     out["rows"] = np.repeat(np.arange(len(nodes), dtype=np.int64), np.diff(indptr))
-    _check_size(out, f"the edges from {len(nodes)} nodes to {len(cols)}")
+    _check_size(out, f"the edges from {len(nodes)} nodes to {len(cols)}", "ask for fewer rows at a time")
     return out
 
 
-def _check_size(sections: Sections, what: str) -> None:
+def _check_size(sections: Sections, what: str, remedy: str) -> None:
     size = sum(array.nbytes for array in sections.values())
     if size > REPLY_BYTES:
-        raise InvalidRequest(f"{what} have {size} bytes, one reply at most {REPLY_BYTES}; ask for fewer at a time")
+        raise InvalidRequest(f"{what} have {size} bytes, one reply at most {REPLY_BYTES}; {remedy}")
