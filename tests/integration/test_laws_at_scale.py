@@ -169,10 +169,7 @@ def test_nodes(world: World, weight: str | None, replace: bool) -> None:
     assert len(np.unique(rows)) == len(rows)
     # Of draw k the law is that of what is left: less the earlier ones, of which some lie below.
     earlier = np.concatenate([[0.0], np.cumsum(exact[rows])[:-1]])
-    gone = np.zeros(len(rows))
-    lighter = _sums_below(rows, exact[rows])
-    gone += lighter
-    left = before[-1] - earlier
+    gone, left = _sums_below(rows, exact[rows]), before[-1] - earlier
     require_uniform((before[rows] - gone) / left, exact[rows] / left, f"different nodes by {weight}")
 
 
