@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -14,8 +15,14 @@ import numpy as np
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
+from tests.kit.doors import doors, echo
 
 import asterism
+from asterism_proto.arrays import Frame
+from asterism_proto.errors import Deadline, Unavailable
+from daemonkit.calls import Call
+from daemonkit.pulse import PATIENCE_S, PING_S
+from daemonkit.streams import GREETING, MAGIC, REPLY, receive
 
 NOTICED_S = 15.0
 """A second of patience, six for an answer to a ping, and the client's further attempts."""
@@ -75,3 +82,43 @@ def test_a_frozen_storaged_that_only_grpc_leads_to_is_noticed_too() -> None:
                 client.graph("cases").sample_edges(500, seed=8)
             assert time.monotonic() - begun < 20
             print(raised.value)
+
+
+def test_a_call_may_take_long_where_the_daemon_is_there() -> None:
+    def slowly(asked: Frame, call: Call) -> Frame:
+        time.sleep(3 * PATIENCE_S)
+        return echo(asked, call)
+
+    with doors(slowly) as found:
+        assert found.ask(1, 2) == [1, 2]
+        assert found.asked_over == ["stream"]
+
+
+@pytest.mark.parametrize("said", [0, REPLY.size, REPLY.size + 10], ids=["nothing", "how long it is", "a part of it"])
+def test_a_daemon_that_falls_silent_is_unavailable_whatever_it_said_of_its_reply(said: int) -> None:
+    with doors() as found, socket.create_server(("127.0.0.1", 0)) as silent:
+
+        def greet() -> None:
+            connection, _ = silent.accept()
+            receive(connection, GREETING.size, time.monotonic() + 5)
+            connection.sendall(GREETING.pack(MAGIC, 0, 7))
+            found.grpc.stop(0)
+            connection.sendall((REPLY.pack(MAGIC, 0, 100) + bytes(100))[:said])
+            ended.wait(30)
+            connection.close()
+
+        ended = threading.Event()
+        found.told.append((silent.getsockname()[1], 7))
+        thread = threading.Thread(target=greet)
+        thread.start()
+        begun = time.monotonic()
+        with pytest.raises(Unavailable, match="has not answered") as raised:
+            found.ask(1, timeout_s=60)
+        assert not isinstance(raised.value, Deadline)
+        assert PING_S < time.monotonic() - begun < 3 * PING_S
+        begun = time.monotonic()
+        with pytest.raises(Unavailable, match="has not answered"):
+            found.ask(1, timeout_s=60)
+        assert time.monotonic() - begun < PING_S / 2, "known by now"
+        ended.set()
+        thread.join()

@@ -8,89 +8,21 @@ import resource
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
+from tests.kit.doors import METHOD, doors, echo, request
 
 from asterism_proto.arrays import DTYPES, Frame
 from asterism_proto.errors import ALL, AsterismError, Busy, Deadline, Internal, InvalidRequest, Unavailable
 from asterism_proto.methods import STORE
 from asterism_proto.v1 import storaged_pb2 as pb
 from daemonkit.calls import MAX_MESSAGE, Call, Handler
-from daemonkit.channels import RemoteTransport
 from daemonkit.metrics import Metrics
-from daemonkit.pulse import PATIENCE_S, PING_S
-from daemonkit.server import GrpcServer
 from daemonkit.stream_door import StreamDoor
-from daemonkit.streams import GREETING, MAGIC, REPLY, REQUEST, StreamTransport, number, receive
-
-METHOD = STORE["read_degrees"]
-Answer = Callable[[Frame, Call], Frame]
-
-
-def request(*values: int) -> Frame:
-    return Frame(pb.ReadDegreesRequest(node_type=7), {"ids": np.array(values, np.int64)})
-
-
-def echo(asked: Frame, call: Call) -> Frame:
-    return Frame(pb.ReadDegreesReply(), asked.arrays)
-
-
-@dataclass
-class Doors:
-    """A daemon of one method with both doors, and the way to it."""
-
-    stream: StreamDoor
-    grpc: GrpcServer
-    transport: StreamTransport
-    asked_over: list[str]
-    told: list[tuple[int, int]]
-    """Port and key of the stream door, as gRPC tells them."""
-
-    def ask(self, *values: int, timeout_s: float = 10) -> list[int]:
-        reply = self.transport.call(METHOD, request(*values), timeout_s)
-        assert isinstance(reply, Frame)
-        return [int(value) for value in reply.arrays["ids"]]
-
-    def connections(self) -> int:
-        return len(self.stream._connections)
-
-
-@contextmanager
-def doors(answer: Answer = echo, *, workers: int = 2, queue: int = 8, metrics: Metrics | None = None) -> Iterator[Doors]:
-    asked_over: list[str] = []
-    told: list[tuple[int, int]] = []
-
-    def over(name: str) -> Handler:
-        def handle(asked: Frame, call: Call) -> Frame:
-            asked_over.append(name)
-            return answer(asked, call)
-
-        return handle
-
-    def refuse(*_: object) -> Frame:
-        raise Internal("not asked here")
-
-    handlers: dict[str, Handler] = {method.path: refuse for method in STORE.values()}
-    handlers[STORE["find_stream"].path] = lambda *_: pb.FindStreamReply(port=told[-1][0], key=told[-1][1])
-    stream = StreamDoor(
-        address="127.0.0.1:0", methods=STORE, handlers={**handlers, METHOD.path: over("stream")}, workers=workers, queue=queue, metrics=metrics
-    )
-    grpc = GrpcServer(address="127.0.0.1:0", services={METHOD.service: (STORE, {**handlers, METHOD.path: over("grpc")})})
-    told.append((stream.start(), stream.key))
-    address = f"127.0.0.1:{grpc.start()}"
-    transport = StreamTransport(address, RemoteTransport(address))
-    try:
-        yield Doors(stream, grpc, transport, asked_over, told)
-    finally:
-        transport.close()
-        stream.stop(0.1)
-        grpc.stop(0.1)
+from daemonkit.streams import GREETING, MAGIC, REPLY, REQUEST, number, receive
 
 
 def test_arrays_of_every_type_come_back_as_they_were_over_one_connection() -> None:
@@ -274,46 +206,6 @@ def test_a_daemon_that_is_gone_is_unavailable() -> None:
         with pytest.raises(Unavailable, match="is it running"):
             there.ask(2, timeout_s=5)
         assert time.monotonic() - begun < 4.5
-
-
-def test_a_call_may_take_long_where_the_daemon_is_there() -> None:
-    def slowly(asked: Frame, call: Call) -> Frame:
-        time.sleep(3 * PATIENCE_S)
-        return echo(asked, call)
-
-    with doors(slowly) as found:
-        assert found.ask(1, 2) == [1, 2]
-        assert found.asked_over == ["stream"]
-
-
-@pytest.mark.parametrize("said", [0, REPLY.size, REPLY.size + 10], ids=["nothing", "how long it is", "a part of it"])
-def test_a_daemon_that_falls_silent_is_unavailable_whatever_it_said_of_its_reply(said: int) -> None:
-    with doors() as found, socket.create_server(("127.0.0.1", 0)) as silent:
-
-        def greet() -> None:
-            connection, _ = silent.accept()
-            receive(connection, GREETING.size, time.monotonic() + 5)
-            connection.sendall(GREETING.pack(MAGIC, 0, 7))
-            found.grpc.stop(0)
-            connection.sendall((REPLY.pack(MAGIC, 0, 100) + bytes(100))[:said])
-            ended.wait(30)
-            connection.close()
-
-        ended = threading.Event()
-        found.told.append((silent.getsockname()[1], 7))
-        thread = threading.Thread(target=greet)
-        thread.start()
-        begun = time.monotonic()
-        with pytest.raises(Unavailable, match="has not answered") as raised:
-            found.ask(1, timeout_s=60)
-        assert not isinstance(raised.value, Deadline)
-        assert PING_S < time.monotonic() - begun < 3 * PING_S
-        begun = time.monotonic()
-        with pytest.raises(Unavailable, match="has not answered"):
-            found.ask(1, timeout_s=60)
-        assert time.monotonic() - begun < PING_S / 2, "known by now"
-        ended.set()
-        thread.join()
 
 
 def test_a_connection_that_breaks_in_the_middle_of_a_reply_is_unavailable_and_no_answer() -> None:
