@@ -227,6 +227,21 @@ def test_partitions_are_exported(asterism: Command, tmp_path: Path) -> None:
     asterism("export", "dgl", "--space", "shop", "--parts", 2, "--out", tmp_path / "x", "--fanout", "2", expect=ExitCode.USAGE)
 
 
+def test_an_assignment_is_written_exported_by_and_dispatched(asterism: Command, tmp_path: Path) -> None:
+    words = ("--space", "shop", "--parts", 2)
+    written = asterism("export", "assignment", *words, "--assign", "ldg", "--passes", 2, "--balance-edges", "--out", tmp_path / "given")
+    assert {kind: sum(counts) for kind, counts in written["nodes"].items()} == dict(SHOP.nodes)
+    report = asterism("export", "dgl", *words, "--assign", tmp_path / "given", "--format", "csc", "--weight", "", "--out", tmp_path / "out")
+    assert [part["nodes"] for part in report["parts"]] == [{kind: counts[part] for kind, counts in written["nodes"].items()} for part in range(2)]
+    (tmp_path / "ip_config.txt").write_text("one\ntwo\n")
+    sent = asterism("export", "dispatch", tmp_path / "out", f"{tmp_path}/{{host}}/data", "--ip-config", tmp_path / "ip_config.txt")
+    assert [(place["parts"], place["copied"]) for place in sent["places"]] == [([0], True), ([1], True)]
+    assert (tmp_path / "two/data/part1/graph.dgl").read_bytes() == (tmp_path / "out/part1/graph.dgl").read_bytes()
+    options = ("--num-trainers-per-machine", 2, "--assign", "fennel", "--out", f"{tmp_path}/at/{{part}}", "--scratch", tmp_path)
+    asterism("export", "dgl", *words, *options)
+    assert (tmp_path / "at/1/shop.json").is_file()
+
+
 def test_what_is_not_there_or_not_right_has_its_exit_code(asterism: Command, tmp_path: Path) -> None:
     assert "nope" in asterism("sample", "nodes", "nope", expect=ExitCode.NOT_FOUND)
     assert "nope" in asterism("sample", "nodes", "shop", "--type", "nope", expect=ExitCode.NOT_FOUND)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from asterism.catalog import Host, SpaceInfo
-from asterism.cli import exits
+from asterism.cli import exits, partitioning
 from asterism.cli.app import run
 from asterism.cli.arguments import hoist
 from asterism.cli.drawing import split_types
@@ -20,6 +20,7 @@ from asterism.cli.output import plain
 from asterism.cli.sampling import parse_hop
 from asterism.cli.spaces import read_schema
 from asterism.cli.status import missing
+from asterism.export import methods
 from asterism.records import NodeSample
 from asterism_proto import errors
 from asterism_proto.schema import NodeType, Schema
@@ -71,6 +72,9 @@ def test_the_table_of_exit_codes_lists_each_code() -> None:
         (["load", "shop", ".", "--weight", "item"], "--weight 'item'"),
         (["load", "shop", ".", "--rejects", "x"], "--on-bad-rows"),
         (["export", "dgl", "--space", "s", "--out", "o", "--parts", "2", "--assign", "no-such-assignment"], "no-such-assignment"),
+        (["export", "assignment", "--space", "s", "--out", "o", "--parts", "2", "--balance-by", "item"], "--balance-by 'item'"),
+        (["export", "assignment", "--space", "s", "--out", "o", "--parts", "2", "--balance-by", "item=no.npy"], "no.npy"),
+        (["export", "dgl", "--space", "s", "--out", "o", "--parts", "2", "--no-balance-ntypes", "--balance-by", "a=b"], "--no-balance-ntypes"),
         (["status", "--path", "x", "--address", "a:1"], "which of the two"),
         (["status", "--timeout", "0"], "--timeout"),
         (["status", "--address", "nonsense:port"], "nonsense:port"),
@@ -97,6 +101,7 @@ def test_nobody_at_the_address_is_exit_code_4_and_says_whom_it_asked(capsys: pyt
     "command",
     [
         *([], ["serve"], ["load"], ["status"], ["space", "create"], ["job", "submit"], ["export", "dgl"]),
+        *(["export", name] for name in ("assignment", "dispatch", "verify")),
         *(["sample", name] for name in ("nodes", "edges", "neighbors", "fanout", "like", "negatives", "labels", "walk", "pairs", "subgraph")),
         *(["sample", name] for name in ("layer", "adjacency", "top", "all", "degrees", "graphs")),
     ],
@@ -121,6 +126,10 @@ def test_records_become_plain_json() -> None:
 
 def test_bytes_are_text_in_json_and_what_is_none_is_escaped() -> None:
     assert plain((b"benzene", b"\xff\x01", "é".encode())) == ["benzene", "\\xff\x01", "é"]
+
+
+def test_the_methods_of_the_command_are_those_of_exports() -> None:
+    assert partitioning.METHODS == methods.METHODS
 
 
 def test_a_step_is_types_or_a_star() -> None:

@@ -9,12 +9,33 @@ import typer
 
 from asterism.cli.exits import ExitCode
 from asterism.cli.output import table
+from asterism.cli.partitioning import (
+    Assign,
+    At,
+    BalanceBy,
+    BalanceEdges,
+    BalanceNtypes,
+    Fanout,
+    Homogeneous,
+    Imbalance,
+    Objective,
+    Parts,
+    Passes,
+    Sample,
+    SampleType,
+    Seed,
+    Space,
+    Weight,
+    balance_of,
+    fanout_of,
+    method_of,
+)
 from asterism.cli.session import session_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from asterism.export import ExportReport, Verified
+    from asterism.export import AssignmentReport, DispatchReport, ExportReport, Verified
 from asterism_proto.errors import InvalidRequest
 
 app = typer.Typer(no_args_is_help=True, help="Partitions that trainers load.")
@@ -25,39 +46,41 @@ def formats() -> None:
     """Partitions that trainers load."""
 
 
-def _fanout(text: str) -> list[int]:
-    try:
-        return [int(hop) for hop in text.split(",")] if text else []
-    except ValueError as error:
-        raise InvalidRequest(f"--fanout {text!r}: expected whole numbers with commas, as 10,5") from error
-
-
-def _assignment(text: str) -> str | Path:
-    if text in ("random", "metis"):
-        return text
-    if not Path(text).exists():
-        raise InvalidRequest(f"--assign {text!r}: expected random, metis, or a file or folder with assignments")
-    return Path(text)
-
-
-@app.command(epilog="Example: asterism export dgl --space shop --parts 4 --assign metis --out partitions/")
+@app.command(
+    epilog="Examples: asterism export dgl --space shop --parts 4 --assign metis --out partitions/\n\n"
+    "asterism export dgl --space shop --parts 4 --assign fennel --passes 5 --balance-by item=split --out 's3://bucket/shop/{part}'\n\n"
+    "asterism export dgl --space shop --parts 4 --num-trainers-per-machine 2 --out 'sftp://{host}/data/shop' --ip-config ip_config.txt"
+)
 def dgl(
     context: typer.Context,
     *,
-    space: Annotated[str, typer.Option(help="The space to export.")],
-    out: Annotated[str, typer.Option(metavar="FOLDER|ADDRESS", help="Where to write to, a folder or an address as s3://bucket/shop.")],
-    parts: Annotated[int, typer.Option(min=1, help="How many partitions.")],
-    assign: Annotated[str, typer.Option(metavar="random|metis|PATH", help="Which node goes to which partition.")] = "random",
-    seed: Annotated[int, typer.Option(help="Of the assignment and of a sample.")] = 0,
-    at: Annotated[int | None, typer.Option("--at", min=1, metavar="VERSION", help="Export this version.")] = None,
+    space: Space,
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER|ADDRESS", help="Where to write to: a folder, or an address as s3://bucket/shop, with {part} or {host} if need be."
+        ),
+    ],
+    parts: Parts,
+    assign: Assign = "random",
+    seed: Seed = 0,
+    at: At = None,
     graph_name: Annotated[str | None, typer.Option(help="The graph's name in the partition config. Default: the space's.")] = None,
     halo_hops: Annotated[int, typer.Option(min=1, help="How far beyond its own nodes a part knows the in-edges.")] = 1,
-    homogeneous: Annotated[bool, typer.Option("--homogeneous", help="Write a graph of one node and one edge type without types.")] = False,
-    sample: Annotated[
-        int | None, typer.Option(min=1, metavar="SEEDS", help="Export a sample: from so many nodes, drawn by weight with --seed.")
-    ] = None,
-    fanout: Annotated[str, typer.Option(metavar="N,N,...", help="Of the sample: in-neighbors of each hop, by weight; -1 is all.")] = "",
-    ntype: Annotated[str | None, typer.Option("--type", help="Of the sample: the type of the first nodes.")] = None,
+    homogeneous: Homogeneous = False,
+    sample: Sample = None,
+    fanout: Fanout = "",
+    ntype: SampleType = None,
+    weight: Weight = "weight",
+    formats: Annotated[list[str] | None, typer.Option("--format", metavar="coo|csr|csc", help="What graph.dgl holds. May be repeated.")] = None,
+    trainers: Annotated[int, typer.Option("--num-trainers-per-machine", min=1, help="Share each partition among so many trainers.")] = 1,
+    balance_ntypes: BalanceNtypes = True,
+    balance_by: BalanceBy = None,
+    balance_edges: BalanceEdges = False,
+    objective: Objective = "cut",
+    imbalance: Imbalance = 0.03,
+    passes: Passes = 1,
+    ip_config: Annotated[Path | None, typer.Option(help="DGL's file of machines, one a line, for {host} in --out.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there; begin an unfinished export anew.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an export that was cut off, or begin; keep it where it fails.")] = False,
     memory_limit: Annotated[int, typer.Option(min=64, metavar="MIB", help="What the arrays of each process may take.")] = 1024,
@@ -67,7 +90,7 @@ def dgl(
 ) -> None:
     """Write partitions that DGL's distributed training loads."""
     session = session_of(context)
-    assignment, hops = _assignment(assign), _fanout(fanout)
+    method, balance, hops = method_of(assign), balance_of(balance_ntypes, balance_by), fanout_of(fanout)
     if sample is None and (hops or ntype is not None):
         raise InvalidRequest("--fanout and --type are of a sample: say --sample too")
     from asterism import export
@@ -78,12 +101,21 @@ def dgl(
             graph if sample is None else export.sampled(graph, sample, hops, ntype=ntype, seed=seed),
             out,
             parts=parts,
-            assign=assignment,
+            assign=method,
             seed=seed,
             version=at,
             graph_name=graph_name,
             halo_hops=halo_hops,
             homogeneous=homogeneous,
+            weight=weight or None,
+            formats=formats or ("coo",),
+            num_trainers_per_machine=trainers,
+            balance_ntypes=balance,
+            balance_edges=balance_edges,
+            objective=objective,
+            imbalance=imbalance,
+            passes=passes,
+            ip_config=ip_config,
             overwrite=overwrite,
             resume=resume,
             memory_limit_mib=memory_limit,
@@ -93,6 +125,72 @@ def dgl(
             progress=lambda phase, done, total: tell(f"export {phase}", done, total),
         )
     session.output.result(report, lambda: _report(report))
+
+
+@app.command(epilog="Example: asterism export assignment --space shop --parts 4 --assign metis --out assigned/")
+def assignment(
+    context: typer.Context,
+    *,
+    space: Space,
+    out: Annotated[str, typer.Option(metavar="FOLDER|ADDRESS", help="Where to write to.")],
+    parts: Parts,
+    assign: Assign = "metis",
+    seed: Seed = 0,
+    at: At = None,
+    homogeneous: Homogeneous = False,
+    weight: Weight = "weight",
+    balance_ntypes: BalanceNtypes = True,
+    balance_by: BalanceBy = None,
+    balance_edges: BalanceEdges = False,
+    objective: Objective = "cut",
+    imbalance: Imbalance = 0.03,
+    passes: Passes = 1,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+) -> None:
+    """Write which partition each node goes to, for `export dgl --assign` and for DGL's own tools."""
+    session = session_of(context)
+    method, balance = method_of(assign), balance_of(balance_ntypes, balance_by)
+    from asterism import export
+
+    with session.client(reading=True) as client, session.output.progress() as tell:
+        report = export.assignment(
+            client.graph(space),
+            out,
+            parts=parts,
+            assign=method,
+            seed=seed,
+            version=at,
+            homogeneous=homogeneous,
+            weight=weight or None,
+            balance_ntypes=balance,
+            balance_edges=balance_edges,
+            objective=objective,
+            imbalance=imbalance,
+            passes=passes,
+            overwrite=overwrite,
+            progress=lambda phase, done, total: tell(f"assignment {phase}", done, total),
+        )
+    session.output.result(report, lambda: _assigned(report))
+
+
+@app.command(epilog="Example: asterism export dispatch partitions/ 'sftp://{host}/data/shop' --ip-config ip_config.txt")
+def dispatch(
+    context: typer.Context,
+    source: Annotated[str, typer.Argument(metavar="FOLDER|ADDRESS", help="A finished export.")],
+    to: Annotated[str, typer.Argument(metavar="ADDRESS", help="Where each part goes, with {part}, {host} or both in it.")],
+    *,
+    ip_config: Annotated[Path | None, typer.Option(help="DGL's file of machines, one a line, for {host}.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace another export.")] = False,
+) -> None:
+    """Bring each part of an export to its machine. Said again, it goes on where it stopped."""
+    session = session_of(context)
+    from asterism import export
+
+    with session.output.progress() as tell:
+        report = export.dispatch(
+            source, to, ip_config=ip_config, overwrite=overwrite, progress=lambda phase, done, total: tell(f"dispatch {phase}", done, total)
+        )
+    session.output.result(report, lambda: _dispatched(report))
 
 
 @app.command(epilog="Example: asterism export verify partitions/")
@@ -119,6 +217,26 @@ def _found(found: Verified) -> RenderableType:
     if found.ok:
         return Text(f"{told}: all is there, once, and as it was read")
     return Group(Text(f"{told}: DAMAGED; export it again"), *(Text(f"  {problem}") for problem in found.problems))
+
+
+def _assigned(report: AssignmentReport) -> RenderableType:
+    from rich.console import Group
+
+    parts = range(max(map(len, report.nodes.values())))
+    return Group(
+        table("assignment", ("part", *report.nodes), [(part, *(counts[part] for counts in report.nodes.values())) for part in parts]),
+        f"by {report.assign} for version {report.version}, in {report.out} ({report.seconds:.1f} s)",
+        *(f"note: {text}" for text in report.warnings),
+    )
+
+
+def _dispatched(report: DispatchReport) -> RenderableType:
+    from rich.console import Group
+
+    rows = [
+        (each.address, " ".join(map(str, each.parts)), each.files, each.bytes, "copied" if each.copied else "was there") for each in report.places
+    ]
+    return Group(table("places", ("address", "parts", "files", "bytes", ""), rows), *(f"note: {text}" for text in report.warnings))
 
 
 def _report(report: ExportReport) -> RenderableType:
