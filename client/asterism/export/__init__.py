@@ -8,6 +8,7 @@ again; `samples` puts a part of a graph in its place. Nothing here knows a daemo
 """
 
 from asterism.export.assigned import AssignmentReport, assignment
+from asterism.export.chunks import ChunksReport, chunks
 from asterism.export.dispatch import Dispatched, DispatchReport, dispatch
 from asterism.export.partition import dgl
 from asterism.export.report import ExportReport, PartReport
@@ -16,6 +17,7 @@ from asterism.export.verify import Verified, verify
 
 __all__ = [
     "AssignmentReport",
+    "ChunksReport",
     "DispatchReport",
     "Dispatched",
     "ExportReport",
@@ -23,6 +25,7 @@ __all__ = [
     "SampledGraph",
     "Verified",
     "assignment",
+    "chunks",
     "dgl",
     "dispatch",
     "sampled",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,10 +14,11 @@ from typing import Any, Unpack
 import numpy as np
 
 from asterism.export.assign import Owners
+from asterism.export.carry import Shape, carried, manifest_of, seal
 from asterism.export.dgl_files import sliced
 from asterism.export.dispatch import dispatch, is_template, staged
 from asterism.export.edges import Edges, deal_edges, drop_dealt
-from asterism.export.execution import Execution, checked, executor_of, memory_limit
+from asterism.export.execution import Execution, executor_of
 from asterism.export.executors import Deferred
 from asterism.export.layout import NodeTable, Ranges
 from asterism.export.methods import METHODS, Assignment, Balance, owners_of
@@ -27,10 +28,10 @@ from asterism.export.plan import Kind, Plan, checked_name, plan
 from asterism.export.repair import fill_empty
 from asterism.export.report import ExportReport
 from asterism.export.run import Meter, Run
-from asterism.export.seal import MANIFEST, Target, Unfinished, publish, replace_at, unfinished
-from asterism.export.source import Scannable, digest_of, held, sample_of
+from asterism.export.seal import Target
+from asterism.export.source import Scannable
 from asterism.export.spool import Spool
-from asterism_proto.errors import Conflict, Corrupt, InvalidRequest
+from asterism_proto.errors import InvalidRequest
 from asterism_proto.places import redacted
 
 log = logging.getLogger("asterism.export")
@@ -161,26 +162,14 @@ def _send_out(
 
 
 def _carry_out(graph: Scannable, target: Target, options: Options, layout: Plan, version: int | None, how: Execution) -> ExportReport:
-    """Export, from the beginning or from where an export of the same was cut off."""
+    """Export to one place."""
     began = time.monotonic()
-    checked(how)
-    asked = {"space": graph.space, "sample": sample_of(graph), **_words(options), "plan": layout.to_dict()}
-    asked = json.loads(json.dumps(asked))
-    with unfinished(target, asked, overwrite=how.get("overwrite", False), resume=how.get("resume", False), scratch=how.get("scratch")) as place:
-        if place.published:
-            publish(place, target)
-        else:
-            pinned = place.state.get("version", version)
-            if version not in (None, pinned):
-                raise Conflict(f"version {version}: the export that was cut off is of version {pinned}; ask for that one, or do not resume")
-            with held(graph, pinned, f"export to {target.shown}") as source:
-                run = _begin(source, layout, pinned, options, place, target, asked, how)
-                replace_at(run, target)
-                _write(run, options, asked, how)
-            publish(place, target)
-    manifest = target.manifest()
-    if manifest is None:
-        raise Corrupt(f"{target.named(MANIFEST)}: it was written just now, and is not there")
+    asked = options.assignment
+    shape = Shape(parts=asked.parts, trainers=asked.trainers, hops=options.halo_hops, formats=options.formats)
+    with carried(graph, target, layout, _words(options), version=version, shape=shape, how=how) as run:
+        if run is not None:
+            _write(run, options, how)
+    manifest = manifest_of(target)
     return ExportReport.of(target.path or target.address, target.named(manifest["config"]), manifest, time.monotonic() - began)
 
 
@@ -195,43 +184,7 @@ def _words(options: Options) -> dict[str, Any]:
     }
 
 
-def _begin(
-    graph: Scannable, layout: Plan, version: int | None, options: Options, place: Unfinished, target: Target, asked: Mapping[str, Any], how: Execution
-) -> Run:
-    """The export as it was left, or a new one."""
-    pinned = _pin(graph, layout, version)
-    digest = digest_of(graph, pinned)
-    if not place.resumed:
-        place = place.begin({**asked, "version": pinned, "digest": digest})
-    elif place.state["digest"] != digest:
-        raise Conflict(f"space {graph.space!r} has another version {pinned} than when the export was cut off; do not resume, or name another place")
-    run = Run(
-        graph=graph,
-        plan=layout,
-        version=pinned,
-        parts=options.assignment.parts,
-        trainers=options.assignment.trainers,
-        hops=options.halo_hops,
-        formats=options.formats,
-        out=place.out,
-        address=target.address,
-        scratch=place.scratch,
-        memory_limit_mib=memory_limit(how),
-        progress=how.get("progress"),
-    )
-    run.save()
-    return run
-
-
-def _pin(graph: Scannable, layout: Plan, version: int | None) -> int:
-    """The one version that is read throughout: that of the first node to be found."""
-    for kind in layout.nodes:
-        for batch in graph.scan_nodes(kind.name, (), version=version, rows=1):
-            return batch.version
-    raise InvalidRequest(f"space {graph.space!r} has no nodes to export")
-
-
-def _write(run: Run, options: Options, asked: Mapping[str, Any], how: Execution) -> None:
+def _write(run: Run, options: Options, how: Execution) -> None:
     run.step("planned", partial(_warn, run))
     tables = read_ids(run)
     owners = _assign(run, options.assignment, tables)
@@ -249,8 +202,7 @@ def _write(run: Run, options: Options, asked: Mapping[str, Any], how: Execution)
     run.step("lists", partial(_list_edges, run, edges))
     method = str(run.found("assigned")["method"])
     run.step("config", partial(_configure, run, options, method, nodes, edges.ranges))
-    content = _described(run, options, asked, method, nodes, edges)
-    run.step("manifest", partial(_seal, run, content))
+    seal(run, _described(run, options, method, nodes, edges))
 
 
 def _warn(run: Run) -> None:
@@ -316,15 +268,11 @@ def _configure(run: Run, options: Options, method: str, nodes: Ranges, edges: Ra
         file.write(json.dumps(content, indent=4).encode() + b"\n")
 
 
-def _described(run: Run, options: Options, asked: Mapping[str, Any], method: str, nodes: Ranges, edges: Edges) -> dict[str, Any]:
+def _described(run: Run, options: Options, method: str, nodes: Ranges, edges: Edges) -> dict[str, Any]:
     """What the manifest says."""
     beside = [run.found(f"graph-{part}") for part in range(run.parts)]
     return {
         "format": 1,
-        "space": run.graph.space,
-        "version": run.version,
-        "digest": digest_of(run.graph, run.version),
-        "sample": sample_of(run.graph),
         **_words(options),
         "part_method": method,
         "config": f"{options.graph_name}.json",
@@ -336,9 +284,6 @@ def _described(run: Run, options: Options, asked: Mapping[str, Any], method: str
         "sums": {kind.label: _sums(run, "nodes", kind) for kind in run.plan.nodes}
         | {kind.label: _sums(run, "edges", kind) for kind in run.plan.edges},
         "columns": {kind.label: {c.name: [c.dtype.name, *c.shape] for c in kind.columns} for kind in (*run.plan.nodes, *run.plan.edges)},
-        "warnings": [warning for facts in run.done.values() for warning in facts["warnings"]],
-        "asked": asked,
-        "files": {path: told for facts in run.done.values() for path, told in sorted(facts["files"].items())},
     }
 
 
@@ -349,8 +294,3 @@ def _sums(run: Run, what: str, kind: Kind) -> dict[str, str]:
     for step in steps:
         found |= run.found(step)["sums"]
     return found
-
-
-def _seal(run: Run, content: Mapping[str, Any]) -> None:
-    with run.writing(MANIFEST) as file:
-        file.write(json.dumps(content, indent=2).encode() + b"\n")

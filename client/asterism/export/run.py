@@ -50,6 +50,8 @@ class Run:
     """Seen by every worker under this name; removed at the end."""
     memory_limit_mib: int = DEFAULT_MEMORY_MIB
     """Of arrays, in each process."""
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    """The words of whoever asked for it."""
     progress: Progress | None = None
     silent: bool = False
     """Whether somebody else logs its warnings."""
