@@ -166,7 +166,7 @@ def test_batches_of_any_size_make_the_same_export(tmp_path: Path, monkeypatch: p
 def test_progress_reaches_the_end_of_every_phase(tmp_path: Path) -> None:
     seen: dict[str, tuple[int, int | None]] = {}
     export.dgl(mixed(), tmp_path / "out", parts=2, assign="metis", progress=lambda phase, done, total: seen.update({phase: (done, total)}))
-    assert list(seen) == ["node ids", "edges to assign by", "METIS", "node features", "edges", "edge features", "graphs"]
+    assert [phase.split(",")[0] for phase in seen] == ["node ids", "edges to assign by", "METIS", "node features", "edges", "edge features", "graphs"]
     assert all(total in (None, done) for done, total in seen.values())
     assert seen["edges"][0] == sum(EDGES.values())
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -35,6 +38,20 @@ def test_parallel_edges_of_both_directions_become_one_of_their_number_and_loops_
     ]
 
 
+@pytest.fixture(params=["32 bits", "64 bits"])
+def either_build(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """METIS of 32-bit and of 64-bit integers, one after the other."""
+    narrow, wide = metis._narrow(), metis._wide()
+    assert narrow is not None
+    assert wide is not None
+    assert (narrow.dtype, wide.dtype) == (np.int32, np.int64)
+    if request.param == "64 bits":
+        monkeypatch.setattr(metis, "_narrow", lambda: None)
+    else:
+        monkeypatch.setattr(metis, "_wide", lambda: None)
+
+
+@pytest.mark.usefixtures("either_build")
 @pytest.mark.parametrize("objective", metis.OBJECTIVES)
 def test_metis_cuts_far_fewer_edges_than_chance(objective: str) -> None:
     src, dst = ring()
@@ -44,6 +61,7 @@ def test_metis_cuts_far_fewer_edges_than_chance(objective: str) -> None:
     assert np.bincount(owners, minlength=4).max() < 1.1 * 500
 
 
+@pytest.mark.usefixtures("either_build")
 def test_the_same_seed_gives_the_same_parts() -> None:
     graph = adjacency(*ring(), 2000)
     first, again, other = (metis.partition(graph, 4, constraints=ONES, seed=seed, objective="cut")[0] for seed in (1, 1, 2))
@@ -51,6 +69,7 @@ def test_the_same_seed_gives_the_same_parts() -> None:
     assert (first != other).any()
 
 
+@pytest.mark.usefixtures("either_build")
 def test_each_constraint_is_balanced_by_itself() -> None:
     rare = np.arange(2000) < 200  # a stretch of the ring: one constraint alone would put it into one part
     constraints = np.stack([rare, ~rare], axis=1).astype(np.int64)
@@ -74,3 +93,45 @@ def test_a_graph_that_is_not_larger_than_its_parts_needs_no_metis() -> None:
 def test_an_unknown_objective_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="speed"):
         metis.partition(adjacency(*ring(), 2000), 4, constraints=ONES, seed=1, objective="speed")
+
+
+def test_a_part_is_no_larger_than_the_imbalance_that_is_asked_for() -> None:
+    graph = adjacency(*ring(), 2000)
+    owners, _ = metis.partition(graph, 4, constraints=ONES, seed=1, objective="cut", imbalance=0.001)
+    assert np.bincount(owners, minlength=4).max() <= 502
+
+
+def test_numbers_beyond_31_bits_go_to_the_wide_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metis, "_narrow", lambda: pytest.fail("these sums do not fit 32 bits"))
+    owners, _ = metis.partition(adjacency(*ring(), 2000), 4, constraints=ONES * (1 << 30), seed=1, objective="cut")
+    assert np.bincount(owners, minlength=4).max() < 1.1 * 500
+
+
+_MEASURED = """
+import sys
+from pathlib import Path
+import numpy as np
+from tests.kit.communities import communities
+from asterism.export import metis
+
+def resident(field):
+    return next(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field + ":")) * 1024
+
+nodes, edges, parts = 60_000, 600_000, int(sys.argv[1])
+pairs = np.stack(communities(nodes, edges, seed=1), axis=1).astype(np.int32)
+degrees = np.bincount(pairs[pairs[:, 0] != pairs[:, 1]].reshape(-1), minlength=nodes)
+tiny = metis.adjacency([np.array([[0, 1], [1, 2], [2, 3], [3, 4]], np.int32)], np.array([1, 2, 2, 2, 1]))
+metis.partition(tiny, 2, constraints=np.ones((5, 1), np.int64), seed=0, objective="cut")  # compiled and loaded
+Path("/proc/self/clear_refs").write_text("5")
+before = resident("VmRSS")
+graph = metis.adjacency([pairs], degrees)
+metis.partition(graph, parts, constraints=np.ones((nodes, 1), np.int64), seed=0, objective="cut")
+print(resident("VmHWM") - before, metis.need_bytes(nodes, edges, 1, parts))
+"""
+
+
+@pytest.mark.parametrize("parts", [2, 16])
+def test_metis_takes_no_more_memory_than_is_stated_and_not_much_less(parts: int) -> None:
+    done = subprocess.run([sys.executable, "-c", _MEASURED, str(parts)], capture_output=True, text=True, timeout=240, check=True)
+    taken, stated = map(int, done.stdout.split())
+    assert stated / 3 < taken <= stated

@@ -127,7 +127,7 @@ def _by_metis(run: Run, asked: Assignment, pairs: Pairs, classes: NDArray[np.uin
     if free is not None and need > free:
         raise NotReady(f"{told}, of which {free / 2**30:.1f} GiB are to be had; use assign='fennel', which takes some bytes per node, or more memory")
     log.info("%s", told)
-    meter = Meter(run, "METIS", pairs.nodes)
+    meter = Meter(run, f"METIS, up to {need / 2**30:.1f} GiB", pairs.nodes)
     graph = metis.adjacency(pairs.pieces(), pairs.degrees)
     pairs.spool.drop()
     found, warnings = metis.partition(
