@@ -14,6 +14,7 @@ from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
 from graphd import sample, split
 from graphd.sample import REPLY_BYTES, Ids, Neighbors, Sampling, Sections, Types
+from graphkit.paths import lay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,14 +152,17 @@ class _Paths:
         self._attempts = np.zeros(len(nodes), np.int64)
         self._nodes = np.full((len(nodes), how.length + 1), -1, np.int64)
         self._nodes[:, 0] = nodes
-        self._types = np.full((len(nodes), how.length), -1, np.int32)
+        self._types = np.full((len(nodes), how.length), -1, np.int32) if how.want_types else None
+        self._only = np.array([step[0] for step in how.steps], np.int32)
         self._eids = np.full((len(nodes), how.length), -1, np.int64) if how.want_edge_ids else None
 
     def begin(self, first: Sections) -> None:
         """Take the first step of every walk as it was drawn elsewhere."""
         rows = np.arange(len(self.done))
         via = first["types"] if "types" in first else np.full(len(rows), self._how.steps[0][0], np.int32)
-        self._nodes[:, 1], self._types[:, 0] = first["ids"], via
+        self._nodes[:, 1] = first["ids"]
+        if self._types is not None:
+            self._types[:, 0] = via
         if self._eids is not None:
             self._eids[:, 0] = first["eids"]
         self.done[:] = 1
@@ -185,22 +189,27 @@ class _Paths:
         if not self._how.length:
             return np.full(len(rows), -1, np.int64), np.full(len(rows), -1, np.int32)
         last = np.maximum(self.done[rows] - 1, 0)
-        via = np.where(self.done[rows] > 0, self._types[rows, last], np.int32(-1))
+        via = np.where(self.done[rows] > 0, self._via(rows, last), np.int32(-1))
         return np.where(via >= 0, self._nodes[rows, last], -1), self._near[via]
+
+    def _via(self, rows: Ids, steps: Ids) -> Types:
+        """The edge types of these steps of walks; what is said of steps that found no edge does not matter where types follow from steps."""
+        found: Types = self._only[steps % len(self._only)] if self._types is None else self._types[rows, steps]
+        return found
 
     def take(self, rows: Ids, reply: Frame) -> _Hanging | None:
         """Take over the steps that a host has taken with these walks; gives those that hang."""
-        indptr, ids, types = reply.array("indptr", "int64"), reply.array("ids", "int64"), reply.array("types", "int32")
-        columns = split.spread(self.done[rows], indptr)
-        lengths = np.diff(indptr)
-        walks = np.repeat(rows, lengths)
-        self._nodes[walks, columns + 1], self._types[walks, columns] = ids, types
+        indptr, ids = reply.array("indptr", "int64"), reply.array("ids", "int64")
+        done, lengths = self.done[rows], np.diff(indptr)
+        lay(indptr, ids, rows, done + 1, self._nodes)
+        if self._types is not None:
+            lay(indptr, reply.array("types", "int32"), rows, done, self._types)
         if self._eids is not None:
-            self._eids[walks, columns] = reply.array("eids", "int64")
-        moved = lengths > 0
-        last = indptr[1:][moved] - 1
-        self.done[rows] += lengths
-        self._arrive(rows[moved], ids[last], types[last])
+            lay(indptr, reply.array("eids", "int64"), rows, done, self._eids)
+        self.done[rows] = done + lengths
+        moved = np.flatnonzero(lengths)
+        those = rows[moved]
+        self._arrive(those, ids[indptr[1:][moved] - 1], self._via(those, self.done[those] - 1))
         if not self._how.biased:
             return None
         found = _Hanging(
@@ -244,7 +253,9 @@ class _Paths:
             self._attempts[some.rows] = some.attempts + 1
             taken = some.those(np.flatnonzero(counts))
             at = self.done[taken.rows]
-            self._nodes[taken.rows, at + 1], self._types[taken.rows, at] = taken.ids, taken.types
+            self._nodes[taken.rows, at + 1] = taken.ids
+            if self._types is not None:
+                self._types[taken.rows, at] = taken.types
             if self._eids is not None and taken.eids is not None:
                 self._eids[taken.rows, at] = taken.eids
             self.done[taken.rows] += 1
@@ -253,7 +264,7 @@ class _Paths:
     def sections(self) -> Sections:
         """The answer."""
         out: Sections = {"nodes": self._nodes}
-        if self._how.want_types:
+        if self._types is not None:
             out["types"] = self._types
         if self._eids is not None:
             out["eids"] = self._eids

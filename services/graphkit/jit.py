@@ -44,10 +44,15 @@ def kernel(fn: Callable[P, R]) -> Callable[P, R]:
 
 
 def inlined(fn: Callable[P, R]) -> Callable[P, R]:
-    """As `kernel`, for a small step that other kernels call in their innermost loop."""
+    """As `kernel`, for a small step that other kernels call in their innermost loop; it makes no array.
+
+    Steps count no references to the arrays that they are given: whoever calls them holds these. Counting, which LLVM does not
+    always see to be of no use, costs some nanoseconds an array and call.
+    """
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
-    compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, error_model="numpy", inline="never", forceinline=True)(fn)
+    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "inline": "never", "forceinline": True, "_nrt": False}
+    compiled: Callable[P, R] = numba.njit(**options)(fn)
     return compiled
 
 

@@ -31,9 +31,21 @@ def mix64(x: np.uint64) -> np.uint64:
 
 
 @inlined
+def salted(key: np.uint64) -> np.uint64:
+    """The half of `derive` that is of the key; where one key has many tags, or the other way round, the halves are made once."""
+    return mix64(key ^ _SALT)
+
+
+@inlined
+def tagged(tag: np.uint64) -> np.uint64:
+    """The half that is of the tag."""
+    return mix64((tag + _ONE) * GOLDEN)
+
+
+@inlined
 def derive(key: np.uint64, tag: np.uint64) -> np.uint64:
-    """The key of ``tag`` under ``key``."""
-    return mix64(mix64(key ^ _SALT) + mix64((tag + _ONE) * GOLDEN))
+    """The key of ``tag`` under ``key``: ``mix64(salted(key) + tagged(tag))``."""
+    return mix64(salted(key) + tagged(tag))
 
 
 @inlined

@@ -213,7 +213,7 @@ class StoreApi(Operators):
             attempts=request.optional("attempts", "int64"),
         )
         followed = [edge_type for step in head.steps for edge_type in step.edge_types]
-        walks = draw.walk(self._version(head.at).weighed(head.weight, draw.EDGE, followed), rules, places)
+        walks = draw.walk(self._version(head.at).weighed(head.weight, draw.EDGE, followed), rules, places, call.remaining)
         sections = _present(indptr=walks.indptr, ids=walks.ids, types=walks.types, eids=walks.eids)
         if walks.open is not None:
             hanging = walks.open

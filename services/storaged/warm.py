@@ -113,6 +113,7 @@ def warm() -> None:
                     positions=positions,
                     taken=np.zeros(4, np.int32),
                     starts=ids,
+                    start_kinds=np.zeros(4, np.int32),
                     before=ids[::-1].copy(),
                     before_kinds=np.zeros(4, np.int32),
                 ),

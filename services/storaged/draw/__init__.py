@@ -9,6 +9,7 @@ from storaged.draw.between import Between, edges_between
 from storaged.draw.edge import EdgeDraws, EdgeRace, edges, race_edges, rest_of_edges
 from storaged.draw.expand import Expansion, expand, grow
 from storaged.draw.features import edge_features, node_features
+from storaged.draw.joined import are_joined
 from storaged.draw.labels import read_labelled, read_labels
 from storaged.draw.lookup import ends, node_types
 from storaged.draw.neighbor import NeighborDraws, neighbors
@@ -16,7 +17,6 @@ from storaged.draw.node import NodeDraws, NodeRace, nodes, race_nodes, rest_of_n
 from storaged.draw.numbered import numbered_nodes
 from storaged.draw.ragged import Ragged, read_neighbors
 from storaged.draw.scans import nodes_at, read_edges, read_nodes
-from storaged.draw.second import are_joined
 from storaged.draw.top import degrees, measures, top_neighbors
 from storaged.draw.version import EDGE, NODE, Share, Version, by_name
 from storaged.draw.walk import Places, Rules, Walks, walk

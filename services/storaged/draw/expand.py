@@ -13,16 +13,12 @@ from asterism_proto.errors import InvalidRequest, Unavailable
 from graphkit import rng
 from graphkit.growth import ALL, Front, Growing, Met, Reach, key_of_hop, reach_of
 from graphkit.growth import grow as grown
-from graphkit.index import shift_of
 from graphkit.jit import settled
 from graphkit.numbering import paths
-from storaged.draw.lookup import OUT, adjacency, ends
+from storaged.draw.lookup import OUT, ends, table_of
 from storaged.draw.neighbor import NEIGHBORS
 from storaged.draw.version import Version, checked_length, checked_outputs
 from storaged.kernel import expand as kernel
-from storaged.store.image import Adjacency, NodeImage
-
-_BITS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +55,14 @@ def expand(version: Version, how: Expansion, *, edge_type: int, hop: int, count:
     InvalidRequest, Unavailable
         Where the type, count or direction is impossible, or a part is not held here.
     """
-    near = ends(version, edge_type, how.direction)[0]
+    ends(version, edge_type, how.direction)
     if trees is not None:
         checked_length("trees", trees, ids.size)
     if count < ALL:
         raise InvalidRequest(f"count {count}: expected 0 or more, or -1 for all neighbors")
     ids = settled(ids)
     parts, mod = np.int64(version.schema.parts), version.schema.placement != "mix64"
-    table = _table(version, edge_type, how.direction, near)
+    table = table_of(version, edge_type, how.direction)
     sizes = np.empty(ids.size, np.int32)
     if count == ALL:
         most = _held(int(kernel.count_expansion(ids, parts, mod, table, sizes)), version, ids)
@@ -146,44 +142,3 @@ def _held(total: int, version: Version, ids: NDArray[np.int64]) -> int:
         where = f"node {ids[-1 - total]} of space {version.space_id} lives in a part that is not held here"
         raise Unavailable(f"{where}; this host has parts {sorted(version.parts)}")
     return total
-
-
-def _table(version: Version, edge_type: int, direction: int, near: int) -> NDArray[np.int64]:
-    """Where the arrays of each part are, which the version keeps alive."""
-    found = version.addresses.get((edge_type, direction))
-    if found is None:
-        found = np.zeros((version.schema.parts, kernel.COLUMNS), np.int64)
-        found[:, kernel.ROWS] = kernel.ABSENT
-        for part, image in version.parts.items():
-            found[part] = _line(image.nodes[near], adjacency(image, edge_type, direction))
-        found = version.addresses[edge_type, direction] = settled(found)
-    return found
-
-
-def _line(node: NodeImage, near: Adjacency) -> NDArray[np.int64]:
-    out = np.zeros(kernel.COLUMNS, np.int64)
-    out[kernel.ROWS], out[kernel.SLOTS] = near.indptr.size - 1, near.nbr.size
-    if not node.dense:
-        # An index is there in any case: of no ids, it is one free slot.
-        index = node.index_ids if node.index_ids.size else _NOBODY
-        out[kernel.INDEX_BITS] = _BITS - int(shift_of(index))
-        out[kernel.INDEX_IDS], out[kernel.INDEX_ROWS] = _address(index), _address(node.index_rows if node.index_rows.size else _NOWHERE)
-    for column, array in (
-        (kernel.LIVE, node.live),
-        (kernel.INDPTR, near.indptr),
-        (kernel.NBR, near.nbr),
-        (kernel.EID, near.eid),
-        (kernel.WEIGHTS, near.weights),
-        (kernel.SUMS, near.sums),
-        (kernel.HOT, near.hot),
-        (kernel.COLD, near.cold),
-    ):
-        out[column] = _address(array)
-    return out
-
-
-_NOBODY, _NOWHERE = np.full(1, -1, np.int64), np.zeros(1, np.uint32)
-
-
-def _address(array: NDArray[np.generic]) -> int:
-    return int(array.ctypes.data) if array.size else 0

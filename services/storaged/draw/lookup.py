@@ -13,7 +13,8 @@ from graphkit import index, split
 from graphkit.jit import addresses_of, settled
 from storaged.draw.version import EDGE, NODE, Version, checked_length
 from storaged.kernel import rows as kernel_rows
-from storaged.store.image import EMPTY_F32, EMPTY_F64, EMPTY_I64, EMPTY_U8, EMPTY_U32, EMPTY_U64, Adjacency, NodeImage, PartImage
+from storaged.kernel import table
+from storaged.store.image import EMPTY_I64, EMPTY_U8, EMPTY_U32, Adjacency, NodeImage, PartImage
 
 OUT, IN = 1, 2
 """Directions, as in `asterism.v1.Direction`."""
@@ -239,6 +240,42 @@ def ends(version: Version, edge_type: int, direction: int) -> tuple[int, int]:
     return near, version.schema.node_type_id(edge.dst_type if direction == OUT else edge.src_type)
 
 
+def table_of(version: Version, edge_type: int, direction: int) -> NDArray[np.int64]:
+    """int64[P, columns], read-only: where the arrays of an edge type are, by the end that is near, as `storaged.kernel.table` lays it out.
+
+    They are told by address, not to outlive the version. InvalidRequest as of `adjacency`.
+    """
+
+    def make() -> NDArray[np.int64]:
+        schema = version.schema
+        edge = schema.edge_types[edge_type]
+        near = schema.node_type_id(edge.src_type if direction == OUT else edge.dst_type)
+        found = np.zeros((schema.parts, table.COLUMNS), np.int64)
+        found[:, table.ROWS] = table.ABSENT
+        for part, image in version.parts.items():
+            found[part] = _line(image.nodes[near], adjacency(image, edge_type, direction))
+        return settled(found)
+
+    return version.once((table_of, edge_type, direction), make)
+
+
+def _line(node: NodeImage, near: Adjacency) -> NDArray[np.int64]:
+    out = np.zeros(table.COLUMNS, np.int64)
+    out[table.ROWS], out[table.SLOTS] = near.indptr.size - 1, near.nbr.size
+    if not node.dense:
+        # An index is there in any case: of no ids, it is one free slot.
+        ids, rows = (node.index_ids, node.index_rows) if node.index_ids.size else (_NOBODY, _NOWHERE)
+        out[table.INDEX_BITS] = _BITS - int(index.shift_of(ids))
+        out[[table.INDEX_IDS, table.INDEX_ROWS]] = addresses_of([ids, rows])
+    columns = [table.LIVE, table.INDPTR, table.NBR, table.EID, table.WEIGHTS, table.SUMS, table.HOT, table.COLD]
+    out[columns] = addresses_of([node.live, near.indptr, near.nbr, near.eid, near.weights, near.sums, near.hot, near.cold])
+    return out
+
+
+_BITS = 64
+_NOBODY, _NOWHERE = np.full(1, index.FREE, np.int64), np.zeros(1, np.uint32)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Adjacencies:
     """The adjacencies of one edge type by one end, by part; arrays are told by address, not to outlive the version that they are of.
@@ -263,20 +300,15 @@ class Adjacencies:
 
 
 def adjacencies(version: Version, edge_type: int, direction: int, *, uniform: bool = False) -> Adjacencies:
-    """The adjacencies of an edge type at the parts held here, by the end that is near; InvalidRequest as of `adjacency`."""
+    """The columns of `table_of`, one array each, as kernels take them that have the rows of nodes."""
 
     def make() -> Adjacencies:
-        held = [version.parts.get(part) for part in range(version.schema.parts)]
-        sides = [None if image is None else adjacency(image, edge_type, direction) for image in held]
-        found = Adjacencies(
-            indptr=addresses_of(EMPTY_I64 if side is None else side.indptr for side in sides),
-            nbr=addresses_of(EMPTY_I64 if side is None else side.nbr for side in sides),
-            eid=addresses_of(EMPTY_I64 if side is None else side.eid for side in sides),
-            weights=addresses_of(EMPTY_F32 if side is None else side.weights for side in sides),
-            sums=addresses_of(EMPTY_F64 if side is None else side.sums for side in sides),
-            hot=addresses_of(EMPTY_U64 if side is None else side.hot for side in sides),
-            cold=addresses_of(EMPTY_U32 if side is None else side.cold for side in sides),
+        lines = table_of(version, edge_type, direction)
+        indptr, nbr, eid, weights, sums, hot, cold = (
+            settled(lines[:, column].astype(np.uint64))
+            for column in (table.INDPTR, table.NBR, table.EID, table.WEIGHTS, table.SUMS, table.HOT, table.COLD)
         )
+        found = Adjacencies(indptr=indptr, nbr=nbr, eid=eid, weights=weights, sums=sums, hot=hot, cold=cold)
         return found.uniform() if uniform else found
 
     return version.once((Adjacencies, edge_type, direction, uniform), make)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
 from asterism_proto.schema import Schema
@@ -65,8 +64,6 @@ class Version:
     named: Mapping[str, Mapping[Key, Share]] = field(default_factory=dict)
     """The same totals of each further weight name, of the types that have it."""
     _weighed: dict[str, Version] = field(default_factory=dict, init=False, repr=False)
-    addresses: dict[tuple[int, int], NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
-    """Of adjacencies, by edge type and direction, as `draw.expand` lays them out."""
     _shares: dict[tuple[int, tuple[int, ...], bool], split.Shares] = field(default_factory=dict, init=False, repr=False)
     _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +12,41 @@ from numpy.typing import NDArray
 from asterism_proto.errors import InvalidRequest
 from graphkit import rng, split
 from graphkit.jit import settled
-from storaged.draw.lookup import OUT, checked_edge_types
-from storaged.draw.neighbor import neighbors
-from storaged.draw.second import Before, Bias, Steps, take
+from storaged.draw.lookup import checked_edge_types, ends, node_types, table_of
 from storaged.draw.version import Version, checked_length, checked_outputs
-from storaged.kernel.coins import flip
+from storaged.kernel import table
+from storaged.kernel.lanes import (
+    ATTEMPTS,
+    BEFORE_KINDS,
+    BEFORES,
+    DONE,
+    FIELDS,
+    IDS,
+    KINDS,
+    LANES,
+    OPEN,
+    OPEN_ATTEMPT,
+    OPEN_EID,
+    OPEN_ID,
+    OPEN_TYPE,
+    POSITIONS,
+    RESTART_KEY,
+    RETURN_KEY,
+    SLOT_KEY,
+    START_KINDS,
+    STARTS,
+    TYPE_KEY,
+    Way,
+)
+from storaged.kernel.rows import salt_keys
+from storaged.kernel.walk import take_walks
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
+
+_ROUNDS = 1 << 14
+"""Between looks at the clock: some tens of milliseconds."""
+T = TypeVar("T", bound=np.generic)
 
 LEAST, MOST = 1e-3, 1e3
 """Of p and q: beyond, a step by acceptance takes too many attempts."""
@@ -56,9 +84,10 @@ class Rules:
         """Whether a step depends on the one before."""
         return (self.p, self.q) != (1.0, 1.0)
 
-    def edge_types(self, step: int) -> Sequence[int]:
-        """The edge types of a step."""
-        return self.steps[step % len(self.steps)]
+    @property
+    def want_types(self) -> bool:
+        """Whether the types of the edges do not follow from the steps."""
+        return self.restart > 0 or any(len(step) > 1 for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,6 +113,20 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Open:
+    """Steps that hang on an edge which is not held here: candidates, for somebody else to judge."""
+
+    open: NDArray[np.bool_]
+    """bool[m]: of which walks."""
+    ids: I64
+    types: I32
+    """int64[m], int32[m]: the neighbor, and the type of the edge to it."""
+    eids: I64 | None
+    attempts: I64
+    """int64[m]: the number of the attempt that each rests on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Walks:
     """The steps that walks took here: row i of the first columns is walk i's."""
 
@@ -91,202 +134,174 @@ class Walks:
     """int64[m + 1]."""
     ids: I64
     """int64[k]; -1 as the last one of a walk that found no edge."""
-    types: I32
-    """int32[k], edge types; -1 for a restart and where there is no node."""
+    types: I32 | None
+    """int32[k], edge types; -1 for a restart and where there is no node; None where they follow from the steps."""
     eids: I64 | None
     """int64[k], likewise; when wanted."""
-    open: Steps | None
-    """The next step of walks that hang on an edge which is not held here; None where steps are not biased."""
+    open: Open | None
+    """None where steps are not biased."""
 
 
-def walk(version: Version, rules: Rules, places: Places) -> Walks:
+def walk(version: Version, rules: Rules, places: Places, checkpoint: Callable[[], object] = lambda: None) -> Walks:
     """Take walks on, each until it ends, leaves the parts held here, or hangs on an edge that is elsewhere.
+
+    Parameters
+    ----------
+    version, rules, places
+    checkpoint : callable
+        Called now and then; may raise.
 
     Raises
     ------
     InvalidRequest, Unavailable
         Where a type or length is impossible, or a part is not held here.
+
+    Notes
+    -----
+    A step by p and q is drawn by weight and accepted with its bias over the largest one, again and again: what is accepted is
+    drawn in proportion to weight times bias (Yang et al. 2019, *KnightKing*, SOSP, section 4). Attempts are keyed by
+    (seed, step, position, attempt): who makes them does not matter.
     """
     if rules.restart and places.starts is None:
         raise InvalidRequest("restart without starts: say where each walk began")
     if rules.biased and places.before is None:
         raise InvalidRequest("p or q without before: say where each walk was")
-    state = _State(version, rules, places)
-    for step in range(int(places.taken.min(initial=rules.length)), rules.length):
-        active = state.active(step)
-        if not active.size:
-            continue
-        near = checked_edge_types(version, rules.edge_types(step), -1, rules.direction)
-        found, via = np.full(active.size, -1, np.int64), np.full(active.size, -1, np.int32)
-        eids = np.full(active.size, -1, np.int64) if rules.want_edge_ids else None
-        biased = state.led(active) if rules.biased else np.zeros(active.size, np.bool_)
-        settled_here = np.ones(active.size, np.bool_)
-        for which, some in ((~biased, False), (biased, True)):
-            own = np.flatnonzero(which)
-            if not own.size:
-                continue
-            taken = state.biased(active[own], step) if some else state.plain(active[own], step, near)
-            found[own], via[own], settled_here[own] = taken.ids, taken.types, ~taken.open
-            if eids is not None and taken.eids is not None:
-                eids[own] = taken.eids
-        back = np.zeros(active.size, np.bool_)
-        if rules.restart and places.starts is not None:
-            flip(rng.key_of(rules.seed, rng.RESTART, step), settled(places.positions[active]), np.float64(rules.restart), back)
-            found[back], via[back] = places.starts[active[back]], -1
-            if eids is not None:
-                eids[back] = -1
-        state.hold(active[~settled_here & ~back])
-        done = settled_here | back
-        state.advance(active[done], step, found[done], via[done], None if eids is None else eids[done], back[done])
-    return state.walks()
-
-
-class _State:
-    """Where walks are, and what they have met."""
-
-    def __init__(self, version: Version, rules: Rules, places: Places) -> None:
-        m, taken = places.ids.size, places.taken
-        for name in ("positions", "taken", "kinds", "starts", "start_kinds", "before", "before_kinds", "attempts"):
-            column = getattr(places, name)
-            if column is not None:
-                checked_length(name, column, m)
-        if m and not 0 <= int(taken.min()) <= int(taken.max()) <= rules.length:
-            raise InvalidRequest(
-                f"taken: found {int(taken.min())} to {int(taken.max())}; a walk of {rules.length} steps has 0 to {rules.length} behind it"
-            )
-        width = rules.length - int(taken.min(initial=rules.length))
-        checked_outputs("walks", m, width)
-        self._version, self._rules, self._places = version, rules, places
-        schema = version.schema
-        ends = [schema.node_type_id(edge.dst_type if rules.direction == OUT else edge.src_type) for edge in schema.edge_types]
-        self._ends = np.array([*ends, -1], np.int32)
-        self._done = taken.astype(np.int64)
-        self._here = places.ids >= 0
-        self._current = places.ids.copy()
-        self._kinds = None if places.kinds is None else places.kinds.copy()
-        self._before = np.full(m, -1, np.int64) if places.before is None else places.before.copy()
-        self._before_kinds = None if places.before_kinds is None else places.before_kinds.copy()
-        self._attempts = np.zeros(m, np.int64) if places.attempts is None else places.attempts.copy()
-        self._ids = np.full((m, width), -1, np.int64)
-        self._types = np.full((m, width), -1, np.int32)
-        self._eids = np.full((m, width), -1, np.int64) if rules.want_edge_ids else None
-        self._held = np.zeros(schema.parts, np.bool_)
-        self._held[list(version.parts)] = True
-        self._open: Steps | None = None
-        if rules.biased:
-            none = np.full(m, -1, np.int64)
-            self._open = Steps(
-                ids=none,
-                types=np.full(m, -1, np.int32),
-                eids=none.copy() if rules.want_edge_ids else None,
-                attempts=np.zeros(m, np.int64),
-                open=np.zeros(m, np.bool_),
-            )
-        self._candidates: Steps | None = None
-        self._candidates_of = np.zeros(0, np.int64)
-
-    def active(self, step: int) -> I64:
-        """The walks that take this step here."""
-        return np.flatnonzero(self._here & (self._done == step))
-
-    def led(self, active: I64) -> NDArray[np.bool_]:
-        """Which of these walks came from a node, so that the next step depends on it."""
-        came: NDArray[np.bool_] = self._before[active] >= 0
-        return came
-
-    def plain(self, active: I64, step: int, near: Sequence[int]) -> Steps:
-        """A step of these walks that depends on where they are only."""
-        rules, kind, kinds = self._rules, -1, None
-        edge_types = rules.edge_types(step)
-        if self._kinds is not None:
-            kinds = self._kinds[active]
-            if int(kinds[0]) in near and bool((kinds == kinds[0]).all()):
-                kind, kinds = int(kinds[0]), None
-        drawn = neighbors(
-            self._version,
-            edge_types=edge_types,
-            node_type=kind,
-            ids=settled(self._current[active]),
-            types=None if kinds is None else settled(kinds),
-            positions=settled(self._places.positions[active]),
-            count=1,
-            replace=True,
-            uniform=rules.uniform,
-            direction=rules.direction,
-            seed=rules.seed,
-            hop=step,
-            want_weights=False,
-            want_edge_ids=rules.want_edge_ids,
+    m, taken = places.ids.size, places.taken
+    for name in ("positions", "taken", "kinds", "starts", "start_kinds", "before", "before_kinds", "attempts"):
+        column = getattr(places, name)
+        if column is not None:
+            checked_length(name, column, m)
+    if m and not 0 <= int(taken.min()) <= int(taken.max()) <= rules.length:
+        raise InvalidRequest(
+            f"taken: found {int(taken.min())} to {int(taken.max())}; a walk of {rules.length} steps has 0 to {rules.length} behind it"
         )
-        found = drawn.ids[:, 0]
-        via = np.where(found >= 0, np.int32(edge_types[0]), np.int32(-1)) if drawn.types is None else drawn.types[:, 0]
-        none = np.zeros(active.size, np.bool_)
-        return Steps(ids=found, types=via, eids=None if drawn.eids is None else drawn.eids[:, 0], attempts=self._attempts[active], open=none)
-
-    def biased(self, active: I64, step: int) -> Steps:
-        """A step of these walks that depends on where they were."""
-        rules, schema = self._rules, self._version.schema
-        before = self._before[active]
-        taken = take(
-            self._version,
-            bias=Bias(p=rules.p, q=rules.q),
-            edge_types=rules.edge_types(step),
-            ids=self._current[active],
-            kinds=None if self._kinds is None else self._kinds[active],
-            far_kinds=self._ends,
-            positions=self._places.positions[active],
-            attempts=self._attempts[active],
-            before=Before(
-                ids=before, kinds=None if self._before_kinds is None else self._before_kinds[active], edge_types=rules.edge_types(step - 1)
-            ),
-            held=self._held[split.part_of(before, schema.parts, schema.placement)],
-            uniform=rules.uniform,
-            direction=rules.direction,
-            seed=rules.seed,
-            step=step,
-            want_edge_ids=rules.want_edge_ids,
+    width = rules.length - int(taken.min(initial=rules.length))
+    checked_outputs("walks", m, width)
+    for step in rules.steps:
+        checked_edge_types(version, step, -1, rules.direction)
+    edge_types = tuple(sorted({edge_type for step in rules.steps for edge_type in step}))
+    ground = version.once((_Ground, edge_types, rules.direction), lambda: _ground(version, edge_types, rules.direction))
+    walkers = _walkers(version, rules, places, ground)
+    done, ids = walkers[DONE].copy(), np.empty((m, width), np.int64)
+    types = np.empty(ids.shape if rules.want_types else (0, 0), np.int32)
+    eids = np.empty(ids.shape if rules.want_edge_ids else (0, 0), np.int64)
+    hanging = np.zeros((5, m if rules.biased else 0), np.int64)
+    lanes, cursor = np.zeros((LANES, FIELDS), np.int64), np.zeros(2, np.int64)
+    steps, keys, way = _steps(rules), _keys(rules), _way(version, rules, ground)
+    while True:
+        take_walks(
+            walkers, ground.table, ground.ends, ground.held, steps, keys, way, done, ids, types, eids, hanging, lanes, cursor, np.int64(_ROUNDS)
         )
-        self._candidates, self._candidates_of = taken, active
-        return taken
+        if cursor[1] == 0:
+            break
+        checkpoint()
+    return _walks(rules, done - places.taken, ids, types, eids, hanging)
 
-    def hold(self, walks: I64) -> None:
-        """These walks hang on an edge that is elsewhere: their candidates are for somebody else to judge."""
-        if not walks.size:
-            return
-        assert self._open is not None
-        assert self._candidates is not None
-        at = np.searchsorted(self._candidates_of, walks)
-        out, found = self._open, self._candidates
-        out.ids[walks], out.types[walks], out.attempts[walks], out.open[walks] = found.ids[at], found.types[at], found.attempts[at], True
-        if out.eids is not None and found.eids is not None:
-            out.eids[walks] = found.eids[at]
-        self._here[walks] = False
 
-    def advance(self, active: I64, step: int, found: I64, via: I32, eids: I64 | None, back: NDArray[np.bool_]) -> None:
-        """These walks have taken a step, some of them back to their starts."""
-        schema, places = self._version.schema, self._places
-        column = step - places.taken[active]
-        self._ids[active, column], self._types[active, column] = found, via
-        if self._eids is not None and eids is not None:
-            self._eids[active, column] = eids
-        self._done[active] = step + 1
-        self._attempts[active] = 0
-        self._before[active] = np.where(back, -1, self._current[active])
-        self._current[active] = found
-        if self._kinds is not None:
-            if self._before_kinds is not None:
-                self._before_kinds[active] = self._kinds[active]
-            self._kinds[active] = self._ends[via]
-            if places.start_kinds is not None:
-                self._kinds[active[back]] = places.start_kinds[active[back]]
-        alive = found >= 0
-        self._here[active] = alive & self._held[split.part_of(np.where(alive, found, 0), schema.parts, schema.placement)]
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Ground:
+    """What walks along some edge types walk on, as `storaged.kernel.walk` takes it; not to outlive the version."""
 
-    def walks(self) -> Walks:
-        """What was met."""
-        lengths = self._done - self._places.taken
-        indptr = np.zeros(lengths.size + 1, np.int64)
-        np.cumsum(lengths, out=indptr[1:])
-        met = np.arange(self._ids.shape[1]) < lengths[:, None]
-        eids = None if self._eids is None else self._eids[met]
-        return Walks(indptr=indptr, ids=self._ids[met], types=self._types[met], eids=eids, open=self._open)
+    table: I64
+    ends: I64
+    held: NDArray[np.bool_]
+    scattered: bool
+
+
+def _ground(version: Version, edge_types: Sequence[int], direction: int) -> _Ground:
+    schema = version.schema
+    held = np.zeros(schema.parts, np.bool_)
+    held[list(version.parts)] = True
+    lines, near_far = np.zeros((len(schema.edge_types), schema.parts, table.COLUMNS), np.int64), np.full((2, len(schema.edge_types)), -2, np.int64)
+    for edge_type in edge_types:
+        lines[edge_type] = table_of(version, edge_type, direction)
+        near_far[:, edge_type] = ends(version, edge_type, direction)
+    scattered = bool(lines[:, :, [table.INDEX_IDS, table.LIVE]].any())
+    return _Ground(table=settled(lines.reshape(-1, table.COLUMNS)), ends=settled(near_far), held=settled(held), scattered=scattered)
+
+
+def _steps(rules: Rules) -> I64:
+    steps = np.full((len(rules.steps), max(len(step) for step in rules.steps)), -1, np.int64)
+    for turn, step in enumerate(rules.steps):
+        steps[turn, : len(step)] = step
+    return settled(steps)
+
+
+def _keys(rules: Rules) -> NDArray[np.uint64]:
+    keys = np.zeros((4, rules.length), np.uint64)
+    for of, tags in (
+        (SLOT_KEY, (rng.NEIGHBOR, rules.direction)),
+        (TYPE_KEY, (rng.NEIGHBOR_TYPE, rules.direction)),
+        (RESTART_KEY, (rng.RESTART,)),
+        (RETURN_KEY, (rng.RETURN,)),
+    ):
+        salt_keys(rng.key_of(rules.seed, *tags), keys[of])
+    return settled(keys)
+
+
+def _way(version: Version, rules: Rules, ground: _Ground) -> Way:
+    most, away = max(1.0 / rules.p, 1.0, 1.0 / rules.q), 1.0 / rules.q
+    return Way(
+        parts=np.int64(version.schema.parts),
+        shift=np.int64(table.shift_of_parts(np.int64(version.schema.parts))),
+        mod=version.schema.placement != "mix64",
+        scattered=ground.scattered,
+        length=np.int64(rules.length),
+        uniform=bool(rules.uniform),
+        restart=np.float64(rules.restart),
+        biased=rules.biased,
+        most=np.float64(most),
+        back=np.float64(1.0 / rules.p),
+        sure=np.float64(min(1.0, away) / most),
+        hopeless=np.float64(max(1.0, away) / most),
+        counts_joined=rules.q > 1.0,
+    )
+
+
+def _walkers(version: Version, rules: Rules, places: Places, ground: _Ground) -> I64:
+    schema, m = version.schema, places.ids.size
+    going = (places.ids >= 0) & (places.taken < rules.length)
+    for part in np.flatnonzero(np.bincount(split.part_of(places.ids[going], schema.parts, schema.placement), minlength=schema.parts)):
+        version.image(int(part))
+
+    def kinds(ids: I64, types: I32 | None) -> NDArray[np.integer[Any]]:
+        if types is not None:
+            return types
+        # Nodes that live elsewhere are nobody's business here.
+        here = (ids >= 0) & ground.held[split.part_of(ids, schema.parts, schema.placement)]
+        return node_types(version, -1, np.where(here, ids, -1), None) if here.any() else np.full(m, -1, np.int32)
+
+    walkers = np.full((9, m), -1, np.int64)
+    walkers[IDS], walkers[KINDS], walkers[POSITIONS] = places.ids, kinds(places.ids, places.kinds), places.positions
+    walkers[DONE], walkers[ATTEMPTS] = places.taken, 0 if places.attempts is None else places.attempts
+    if rules.restart and places.starts is not None:
+        walkers[STARTS], walkers[START_KINDS] = places.starts, kinds(places.starts, places.start_kinds)
+    if rules.biased and places.before is not None:
+        walkers[BEFORES], walkers[BEFORE_KINDS] = places.before, kinds(places.before, places.before_kinds)
+    return settled(walkers)
+
+
+def _walks(rules: Rules, lengths: I64, ids: I64, types: I32, eids: I64, hanging: I64) -> Walks:
+    indptr = np.zeros(lengths.size + 1, np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    whole = indptr[-1] == ids.size
+    met = None if whole else np.arange(ids.shape[1]) < lengths[:, None]
+
+    def flat(column: NDArray[T]) -> NDArray[T]:
+        return column.reshape(-1) if met is None else column[met]
+
+    return Walks(
+        indptr=indptr,
+        ids=flat(ids),
+        types=flat(types) if rules.want_types else None,
+        eids=flat(eids) if rules.want_edge_ids else None,
+        open=Open(
+            open=hanging[OPEN] > 0,
+            ids=hanging[OPEN_ID],
+            types=hanging[OPEN_TYPE].astype(np.int32),
+            eids=hanging[OPEN_EID] if rules.want_edge_ids else None,
+            attempts=hanging[OPEN_ATTEMPT],
+        )
+        if rules.biased
+        else None,
+    )

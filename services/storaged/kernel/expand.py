@@ -1,7 +1,6 @@
 """Expansions: the neighbors of nodes of any of a host's parts, drawn and fetched in one pass, as many as each node has.
 
-What `neighbors` and `distinct` do part after part into a padded answer, with the same words and so the same draws. One
-call of a kernel costs some microseconds whatever it does, so the parts' arrays come as addresses in one table.
+What `neighbors` and `distinct` do into a padded answer, with the same words and so the same draws.
 """
 
 from __future__ import annotations
@@ -9,16 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.index import slot_of
 from graphkit.jit import Whole, inlined, kernel, prefetch, view_at
-from graphkit.rng import below, derive, mix64, word
+from graphkit.rng import below, derive, word
 from storaged.kernel.distinct import DIRECT, choose_distinct
-
-ROWS, LIVE, INDEX_IDS, INDEX_ROWS, INDEX_BITS, INDPTR, SLOTS, NBR, EID, WEIGHTS, SUMS, HOT, COLD = range(13)
-"""Columns of a table, which has a line per part: counts, and addresses of arrays, 0 where there is none."""
-COLUMNS = 13
-ABSENT = -1
-"""As a count of rows: the part is not held here."""
+from storaged.kernel.table import COLD, EID, HOT, INDPTR, NBR, ROWS, SLOTS, SUMS, WEIGHTS, find_row, shift_of_parts
 
 _FAR, _NEAR, _LATE = 24, 8, 4
 _RING = 32
@@ -29,41 +22,6 @@ _I64, _U64, _U32, _U8 = np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(
 _F32, _F64 = np.zeros(0, np.float32), np.zeros(0, np.float64)
 _KNOWN = np.zeros((1, 0), np.uint64)
 """No draw is known before."""
-
-
-@inlined
-def _find(node: np.int64, parts: np.int64, shift: np.int64, mod: bool, table: NDArray[np.int64]) -> tuple[Whole, Whole]:
-    """The part of a node and its row there, -1 where it has none; part -1 where that is not held."""
-    if node < 0:
-        return np.int64(0), np.int64(-1)
-    if not mod:
-        part = np.int64(mix64(np.uint64(node)) % np.uint64(parts))
-    elif shift >= 0:
-        part = node & (parts - np.int64(1))
-    else:
-        part = node % parts
-    rows = table[part, ROWS]
-    if rows < 0:
-        return np.int64(-1), np.int64(-1)
-    if table[part, INDEX_IDS] != 0:
-        bits = table[part, INDEX_BITS]
-        at = np.int64(slot_of(node, view_at(table[part, INDEX_IDS], np.int64(1) << bits, _I64), np.uint64(np.int64(64) - bits)))
-        return part, np.int64(view_at(table[part, INDEX_ROWS], np.int64(1) << bits, _U32)[at]) if at >= 0 else np.int64(-1)
-    row = node >> shift if shift >= 0 else node // parts
-    if row >= rows or (table[part, LIVE] != 0 and view_at(table[part, LIVE], rows, _U8)[row] == 0):
-        return part, np.int64(-1)
-    return part, row
-
-
-@inlined
-def shift_of_parts(parts: np.int64) -> np.int64:
-    """log2 of the number of parts, -1 where that is no whole number."""
-    if parts & (parts - np.int64(1)) != 0:
-        return np.int64(-1)
-    shift = np.int64(0)
-    while np.int64(1) << shift < parts:
-        shift += np.int64(1)
-    return shift
 
 
 @inlined
@@ -237,7 +195,7 @@ def draw_expansion(
     for step in range(m + _FAR + late_by):
         if step < m:
             at = step % _RING
-            part, row = _find(ids[step], parts, shift, mod, table)
+            part, row = find_row(ids[step], parts, shift, mod, table)
             if part < 0:
                 return -1 - step
             part_of[at], row_of[at] = part, row
@@ -297,7 +255,7 @@ def count_expansion(ids: NDArray[np.int64], parts: np.int64, mod: bool, table: N
     shift = shift_of_parts(parts)
     total = np.int64(0)
     for i in range(ids.shape[0]):
-        part, row = _find(ids[i], parts, shift, mod, table)
+        part, row = find_row(ids[i], parts, shift, mod, table)
         if part < 0:
             return -1 - i
         sizes[i] = 0
@@ -322,7 +280,7 @@ def copy_expansion(
     shift = shift_of_parts(parts)
     at = np.int64(0)
     for i in range(ids.shape[0]):
-        part, row = _find(ids[i], parts, shift, mod, table)
+        part, row = find_row(ids[i], parts, shift, mod, table)
         if row < 0:
             continue
         slots = table[part, SLOTS]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from graphkit.index import FREE
 from graphkit.jit import f64_at, i64_at, kernel, prefetch, prefetch_at, u8_at, u32_at
-from graphkit.rng import derive, mix64
+from graphkit.rng import derive, mix64, salted
 
 AHEAD = 24
 _EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
@@ -162,6 +162,13 @@ def position_keys(key: np.uint64, positions: NDArray[np.int64], out: NDArray[np.
     """The key of each position of a request: ``out[i] = derive(key, positions[i])``."""
     for i in range(positions.shape[0]):
         out[i] = derive(key, np.uint64(positions[i]))
+
+
+@kernel
+def salt_keys(key: np.uint64, out: NDArray[np.uint64]) -> None:
+    """``out[i] = salted(derive(key, i))``: what derives keys of positions from that of step i."""
+    for i in range(out.shape[0]):
+        out[i] = salted(derive(key, np.uint64(i)))
 
 
 @kernel

@@ -1,0 +1,80 @@
+"""Lanes: what is known of a walk under way, and of the walks of a request, as the kernels of walks share it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+LANES = 64
+"""Walks under way at a time."""
+FIELDS = 25
+(
+    WALK,
+    STEP,
+    TURN,
+    LAST_TURN,
+    NODE,
+    KIND,
+    PART,
+    ROW,
+    TAG,
+    EDGE,
+    START,
+    DEGREE,
+    SLOT,
+    COIN,
+    FATE,
+    FOUND,
+    ATTEMPT,
+    BEFORE,
+    BEFORE_KIND,
+    BEFORE_PART,
+    BEFORE_ROW,
+    LOW,
+    SIZE,
+    END,
+    NEIGHBORS,
+) = range(FIELDS)
+"""Columns of ``lanes``, uint64 or int64[LANES, FIELDS]. ``WALK``: -1 for none. A turn is the line of ``steps`` that a step follows. ``TAG``:
+that of the draw's position, as `graphkit.rng.tagged` makes it. ``SLOT``: of the column on which a draw fell, then of the one to which that
+led; -1 for none. The last four belong to a search."""
+FRESH = -2
+"""As a degree: the node's row has not been looked up. -1: where its edges are has not been read."""
+TAKEN, REFUSED, HANGING, ASKED, BACK = range(5)
+"""Fates: a step is taken, is not, hangs on an edge that is elsewhere, on one that is here, leads back to the start."""
+
+IDS, KINDS, POSITIONS, DONE, ATTEMPTS, STARTS, START_KINDS, BEFORES, BEFORE_KINDS = range(9)
+"""Rows of ``walkers``, int64[9, m]: where walks are and its type, their numbers in the request, steps behind each, the attempt that the
+next one begins with, where they began, where they were a step ago (-1: nowhere)."""
+NEAR, FAR = range(2)
+"""Rows of ``ends``, int64[2, E]: the node type that each edge type begins at and leads to; -2 where no step follows it."""
+SLOT_KEY, TYPE_KEY, RESTART_KEY, RETURN_KEY = range(4)
+"""Rows of ``keys``, uint64[4, length], salted: of the draw within an edge type, among edge types, of a restart, of a biased step."""
+OPEN, OPEN_ID, OPEN_TYPE, OPEN_EID, OPEN_ATTEMPT = range(5)
+"""Rows of ``hanging``, int64[5, m]: whether a walk's next step hangs, on what, and the attempt that it rests on."""
+
+
+class Way(NamedTuple):
+    """How walks go. Numbers only: of arrays in a tuple numba counts who refers to each, at every use."""
+
+    parts: np.int64
+    shift: np.int64
+    """log2 of ``parts``, -1 where that is no whole number."""
+    mod: bool
+    """How a node finds its part: by remainder, or by hash."""
+    scattered: bool
+    """Whether rows do not simply follow from ids: they are looked up, or there are holes."""
+    length: np.int64
+    uniform: bool
+    restart: np.float64
+    biased: bool
+    most: np.float64
+    """The largest bias."""
+    back: np.float64
+    """The bias of a step back."""
+    sure: np.float64
+    hopeless: np.float64
+    """Tosses below and from which on any other step counts, does not; between, it depends on an edge."""
+    counts_joined: bool
+    """Whether it counts where there is that edge, or where there is none."""

@@ -1,0 +1,67 @@
+"""A host's adjacencies of one edge type as a table of addresses, and where a node stands in it.
+
+One call of a kernel costs some microseconds whatever it does, so one call goes over all parts of a host.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkit.index import FREE
+from graphkit.jit import Whole, i64_at, inlined, u8_at, u32_at
+from graphkit.rng import mix64
+
+ROWS, LIVE, INDEX_IDS, INDEX_ROWS, INDEX_BITS, INDPTR, SLOTS, NBR, EID, WEIGHTS, SUMS, HOT, COLD = range(13)
+"""Columns of a table, which has a line per part: counts, and addresses of arrays, 0 where there is none."""
+COLUMNS = 13
+ABSENT = -1
+"""As a count of rows: the part is not held here."""
+
+
+@inlined
+def part_at(node: np.int64, parts: np.int64, shift: np.int64, mod: bool) -> Whole:
+    """The part of a node, >= 0."""
+    if not mod:
+        return np.int64(mix64(np.uint64(node)) % np.uint64(parts))
+    return node & (parts - np.int64(1)) if shift >= 0 else node % parts
+
+
+@inlined
+def row_at(node: np.int64, parts: np.int64, shift: np.int64, table: NDArray[np.int64], line: Whole) -> Whole:
+    """The row of a node that lives in the part of a line, -1 where it has none."""
+    if table[line, INDEX_IDS] != 0:
+        ids, bits = np.uint64(table[line, INDEX_IDS]), table[line, INDEX_BITS]
+        mask = (np.int64(1) << bits) - np.int64(1)
+        at = np.int64(mix64(np.uint64(node)) >> np.uint64(np.int64(64) - bits))
+        found = i64_at(ids, at)
+        while found != FREE and found != node:
+            at = (at + 1) & mask
+            found = i64_at(ids, at)
+        return np.int64(u32_at(np.uint64(table[line, INDEX_ROWS]), at)) if found == node else np.int64(-1)
+    row = node >> shift if shift >= 0 else node // parts
+    if row >= table[line, ROWS] or (table[line, LIVE] != 0 and u8_at(np.uint64(table[line, LIVE]), row) == 0):
+        return np.int64(-1)
+    return row
+
+
+@inlined
+def find_row(node: np.int64, parts: np.int64, shift: np.int64, mod: bool, table: NDArray[np.int64]) -> tuple[Whole, Whole]:
+    """The part of a node and its row there, -1 where it has none; part -1 where that is not held."""
+    if node < 0:
+        return np.int64(0), np.int64(-1)
+    part = part_at(node, parts, shift, mod)
+    if table[part, ROWS] < 0:
+        return np.int64(-1), np.int64(-1)
+    return part, row_at(node, parts, shift, table, part)
+
+
+@inlined
+def shift_of_parts(parts: np.int64) -> np.int64:
+    """log2 of the number of parts, -1 where that is no whole number."""
+    if parts & (parts - np.int64(1)) != 0:
+        return np.int64(-1)
+    shift = np.int64(0)
+    while np.int64(1) << shift < parts:
+        shift += np.int64(1)
+    return shift
