@@ -16,6 +16,7 @@ from tests.kit.partitions import check, read_dump, write_input
 
 import asterism
 from asterism import Client, export
+from asterism_proto.arrays import DTYPES
 from asterism_proto.schema import Schema
 
 pytestmark = pytest.mark.dgl
@@ -84,6 +85,26 @@ def test_dgl_loads_a_graph_without_types(tmp_path: Path, dgl_python: Path) -> No
     report = export.dgl(graph, tmp_path / "out", parts=3, homogeneous=True)
     written = read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path))
     check(written, graph, names={"_N": "user", "_N:_E:_N": "user:knows:user"})
+
+
+def test_dgl_loads_features_of_every_dtype_of_nodes_and_of_edges(tmp_path: Path, dgl_python: Path) -> None:
+    columns = {f"f_{dtype}": {"dtype": dtype, "shape": [2]} for dtype in DTYPES}
+    schema = Schema.from_dict({"parts": 2, "nodes": {"user": {"features": columns}}, "edges": {"user:knows:user": {"features": columns}}})
+    graph = generate(schema, nodes={"user": 60}, edges={"user:knows:user": 300}, seed=12, space="users")
+    report = export.dgl(graph, tmp_path / "out", parts=3, assign="ldg")
+    written = read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path))
+    as_written = {"bool": "uint8", "uint16": "int32", "uint32": "int64", "uint64": "int64"}
+    wanted = {f"f_{dtype}": as_written.get(dtype, dtype) for dtype in DTYPES}
+    for frame in ("nfeat", "efeat"):
+        for part in written.parts:
+            assert {name.split("|")[2]: values.dtype.name for name, values in part.items() if name.startswith(frame)} == wanted
+    widened = {
+        kind: dataclasses.replace(held, features={n: v.astype(wanted[n]) for n, v in held.features.items()}) for kind, held in graph.nodes.items()
+    }
+    edges = {
+        kind: dataclasses.replace(held, features={n: v.astype(wanted[n]) for n, v in held.features.items()}) for kind, held in graph.edges.items()
+    }
+    check(written, dataclasses.replace(graph, nodes=widened, edges=edges))
 
 
 def test_dgl_loads_what_a_service_published(tmp_path: Path, dgl_python: Path, client: Client) -> None:

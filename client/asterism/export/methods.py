@@ -163,6 +163,7 @@ def _by_stream(run: Run, asked: Assignment, pairs: Pairs, classes: NDArray[np.ui
         passes=asked.passes,
         scratch=run.scratch,
         tell=meter.add,
+        stretch_entries=min(streaming.STRETCH_ENTRIES, max(1 << 16, run.memory // 32)),
     )
     pairs.spool.drop()
     return found
