@@ -31,9 +31,10 @@ def test_epochs_of_batches(batches: Outcomes, name: str) -> None:
     batches.require(name)
 
 
-def test_graphsage_learns_cora_from_a_cluster_as_it_does_in_memory(pyg_python: Path, shared: Path, tmp_path: Path) -> None:
-    (name,) = pyg_env.names("learning.py")
-    pyg_env.outcomes(pyg_python, "learning.py", home=tmp_path).require(name)
+@pytest.mark.parametrize("module", ["learning.py", "walking.py"])
+def test_examples_learn_from_a_cluster(pyg_python: Path, shared: Path, tmp_path: Path, module: str) -> None:
+    (name,) = pyg_env.names(module)
+    pyg_env.outcomes(pyg_python, module, home=tmp_path).require(name)
 
 
 @pytest.mark.slow
