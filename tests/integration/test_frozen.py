@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,6 +32,8 @@ NOTICED_S = 15.0
 @contextmanager
 def frozen(pid: int) -> Iterator[None]:
     os.kill(pid, signal.SIGSTOP)
+    while any(" T " not in task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/stat")):
+        time.sleep(0.01)  # a thread stops when it is given a turn
     try:
         yield
     finally:
