@@ -37,7 +37,7 @@ from asterism_proto.errors import AsterismError, Corrupt, Deadline, InvalidReque
 from asterism_proto.methods import STORE, Method
 from asterism_proto.v1 import storaged_pb2 as store
 from daemonkit.calls import MAX_MESSAGE, Content, Pending, Tally, Transport, untold
-from daemonkit.pulse import AGAIN_S, PATIENCE_S, PING_S, Pulse
+from daemonkit.pulse import PATIENCE_S, PING_S, Pulse
 from daemonkit.settings import split_address
 
 logger = logging.getLogger(__name__)
@@ -333,7 +333,7 @@ class StreamTransport:
             pass  # whoever waits will see it on its own connection
         except OSError as error:
             with contextlib.suppress(AsterismError):
-                self._ask(time.monotonic() + AGAIN_S)  # it may have been started anew, elsewhere
+                self._ask(time.monotonic() + seconds / 4)  # it may have been started anew, elsewhere
                 return True
             logger.warning("stream_door_silent", extra={"address": self.address, "reason": str(error)})
             return False

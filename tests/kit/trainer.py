@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import asterism
+from asterism.transport import Content, Transport
+from asterism_proto.methods import Method
 from tests.kit import cases
 
 TIMEOUT_S = 20.0
@@ -30,6 +32,7 @@ class Seen:
     wrong: list[str] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
+    """Of calls: a scan is as many requests as it has batches."""
 
 
 def trainer(graph: asterism.Graph, expected: dict[str, str], until: float, seed: int, seen: Seen) -> None:
@@ -51,12 +54,31 @@ def trainer(graph: asterism.Graph, expected: dict[str, str], until: float, seed:
         seen.seconds.append(time.monotonic() - begun)
 
 
+class Timed:
+    """A client's transport that notes the seconds of every request."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner, self.piece_bytes = inner, inner.piece_bytes
+        self.seconds: list[float] = []
+
+    def call(self, method: Method, request: Content, timeout_s: float) -> Content:
+        begun = time.monotonic()
+        try:
+            return self._inner.call(method, request, timeout_s)
+        finally:
+            self.seconds.append(time.monotonic() - begun)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
 def main(addresses: str, space: str, seconds: str, threads: str, seed: str) -> None:
     """Run and report."""
     expected: dict[str, str] = json.load(sys.stdin)
     all_seen = [Seen() for _ in range(int(threads))]
     with asterism.connect(addresses, timeout_s=TIMEOUT_S) as client:
         client.graph(space).sample_nodes(1)
+        requests = client.session.transport = Timed(client.session.transport)
         until = time.monotonic() + float(seconds)
         running = [
             threading.Thread(target=trainer, args=(client.graph(space), expected, until, 1000 * int(seed) + i, seen), daemon=True)
@@ -75,6 +97,7 @@ def main(addresses: str, space: str, seconds: str, threads: str, seed: str) -> N
         "errors": dict(errors),
         "hung": hung,
         "seconds": [second for seen in all_seen for second in seen.seconds],
+        "requests": requests.seconds,
     }
     print(json.dumps(told))
 
