@@ -1,8 +1,10 @@
 """Prints how the cost of each operator grows with what it is asked and what it is asked of: draws, hops, degree, graph, parts, storageds.
 
-python -m tests.benchmarks.costs                 embedded, up to a million draws, nodes and neighbors of a node
-python -m tests.benchmarks.costs --full          ten times that
-python -m tests.benchmarks.costs --storageds     also over gRPC, of 1, 2, 3 and 5 storageds, with the bytes between daemons
+python -m tests.benchmarks.costs                                        embedded, up to a million draws, nodes and neighbors of a node
+python -m tests.benchmarks.costs --full                                 ten times that
+python -m tests.benchmarks.costs --only degree --hub 10000000           a node with up to ten million neighbors
+python -m tests.benchmarks.costs --only storageds --nodes 100000        over gRPC, of 1, 2, 3 and 5 storageds, with the bytes between daemons
+python -m tests.benchmarks.costs --storageds                            all of them
 
 The last column is the growth of the cost over the growth of what it is measured by: 1 is linear, less is better, and a row
 above 1.15 is marked.
@@ -101,8 +103,9 @@ def operators(graph: Graph, nodes: int) -> dict[str, Callable[[int, int], object
     }
 
 
-def by_draws(graph: Graph, nodes: int, most: int, carried: Callable[[], float] = lambda: 0.0) -> None:
-    """Each operator against how much is asked of it."""
+def by_draws(graph: Graph, nodes: int, most: int, carried: Callable[[], float] = lambda: 0.0) -> dict[str, Row]:
+    """Each operator against how much is asked of it; its last row."""
+    last: dict[str, Row] = {}
     sizes = [n for n in (1000, 10_000, 100_000, 1_000_000, 4_000_000) if n <= most]
     for name, call in operators(graph, nodes).items():
         rows: list[Row] = []
@@ -111,6 +114,8 @@ def by_draws(graph: Graph, nodes: int, most: int, carried: Callable[[], float] =
             seconds = best_s(lambda seed, n=n, call=call: call(n, seed))  # type: ignore[misc]  # both are of this turn
             rows.append((n, seconds, (carried() - before) / 6))
         report(name, "draws or rows", rows)
+        last[name] = rows[-1]
+    return last
 
 
 def by_hops(graph: Graph, nodes: int) -> None:
@@ -165,7 +170,8 @@ def by_parts(client: asterism.Client) -> None:
 
 
 def by_storageds(nodes: int) -> None:
-    """Each operator over gRPC, of clusters of several sizes."""
+    """Each operator over gRPC, of clusters of several sizes; then what more storageds make of the largest calls."""
+    largest: dict[int, dict[str, Row]] = {}
     for storageds in (1, 2, 3, 5):
         with LocalCluster(storageds, 1) as cluster, cluster.client(timeout_s=600) as client:
 
@@ -175,25 +181,41 @@ def by_storageds(nodes: int) -> None:
                 return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("asterism_bytes_total"))
 
             print(f"\n==== {storageds} storageds over gRPC; bytes are those between graphd and storageds")
-            by_draws(fill(client, "graph", nodes=nodes, edges=8 * nodes, parts=16), nodes, 1_000_000, carried)
+            graph = fill(client, "graph", nodes=nodes, edges=8 * nodes, parts=16)
+            largest[storageds] = by_draws(graph, nodes, 1_000_000, carried)
+    print(f"\n==== calls of a million, in ms: {', '.join(map(str, largest))} storageds; in brackets how much faster than one")
+    for name, (_, alone, _) in largest[1].items():
+        shown = "".join(f"{1e3 * of[name][1]:10.1f} ({alone / of[name][1]:.2f})" for of in largest.values())
+        print(f"  {name:<44}{shown}")
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = ("draws", "hops", "degree", "graph", "parts", "storageds")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--storageds", action="store_true")
+    parser.add_argument("--nodes", type=int, help="in the graph; 8 edges each")
+    parser.add_argument("--hub", type=int, help="most neighbors of one node")
+    parser.add_argument("--only", nargs="*", choices=parts, metavar="PART", help=f"of {', '.join(parts)}")
     args = parser.parse_args()
-    nodes, most = (10_000_000, 10_000_000) if args.full else (1_000_000, 1_000_000)
+    only = args.only or [part for part in parts if part != "storageds" or args.storageds]
+    nodes = args.nodes or (10_000_000 if args.full else 1_000_000)
     with tempfile.TemporaryDirectory() as folder, asterism.open(Path(folder)) as client:
-        graph = fill(client, "graph", nodes=nodes, edges=8 * nodes, parts=8)
-        by_draws(graph, nodes, 4_000_000 if args.full else 1_000_000)
-        by_hops(graph, nodes)
-        by_degree(client, most)
-        by_graph(client, most)
-        by_parts(client)
-    if args.storageds:
-        by_storageds(1_000_000)
+        if "draws" in only or "hops" in only:
+            graph = fill(client, "graph", nodes=nodes, edges=8 * nodes, parts=8)
+            if "draws" in only:
+                by_draws(graph, nodes, 4_000_000 if args.full else 1_000_000)
+            if "hops" in only:
+                by_hops(graph, nodes)
+        if "degree" in only:
+            by_degree(client, args.hub or nodes)
+        if "graph" in only:
+            by_graph(client, nodes)
+        if "parts" in only:
+            by_parts(client)
+    if "storageds" in only:
+        by_storageds(args.nodes or 1_000_000)
 
 
 if __name__ == "__main__":

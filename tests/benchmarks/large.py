@@ -1,0 +1,69 @@
+"""Times global draws of nodes at a size that no cache holds, embedded: with dense ids, and with sparse ones.
+
+    python -m tests.benchmarks.large --folder /var/tmp/large            # 100M rows of each, built there once
+    python -m tests.benchmarks.large --folder /tmp/large --rows 1000000 --repeats 3    # small
+
+A dense id is its row; a sparse one is read from a column, one random read more. It asserts nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+import asterism
+from asterism.graph import Graph
+
+CHUNK = 1 << 20
+STRIDE = 7_919_993
+"""Between sparse ids."""
+
+
+def kept(client: asterism.Client, name: str, rows: int, parts: int, stride: int) -> Graph:
+    """The graph of a space that is there, or one with that many weighted nodes, loaded and built."""
+    if name in [space.name for space in client.spaces()]:
+        return client.graph(name)
+    client.create_space(name, {"nodes": {"n": {"weighted": True}}, "edges": {}, "parts": parts})
+    load = client.begin_load(name, source="generated")
+    for chunk, start in enumerate(range(0, rows, CHUNK)):
+        ids = np.arange(start, min(start + CHUNK, rows))
+        load.write_nodes(chunk, "n", ids * stride, weights=np.random.default_rng((1, start)).lognormal(size=ids.size))
+    load.commit()
+    graph = client.graph(name)
+    graph.build(timeout_s=24 * 3600)
+    return graph
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=100_000_000)
+    parser.add_argument("--parts", type=int, default=8)
+    parser.add_argument("--draws", type=int, default=1_000_000, help="in a call")
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--folder", type=Path, required=True, help="where the graphs are made, and taken from the next time")
+    args = parser.parse_args()
+    with asterism.open(args.folder, timeout_s=600) as client:
+        graphs = {name: kept(client, f"{name}{args.rows}", args.rows, args.parts, stride) for name, stride in (("dense", 1), ("sparse", STRIDE))}
+        print(f"{args.rows:,} rows in {args.parts} parts, {args.draws:,} draws a call; load {os.getloadavg()[0]:.1f}")
+        for name, graph in graphs.items():
+            for how, weighted in (("by weight", True), ("uniformly", False)):
+                wall, cores = [], []
+                for seed in range(args.repeats + 1):  # the first brings the image in from disk
+                    began, used = time.perf_counter(), time.process_time()
+                    graph.sample_nodes(args.draws, "n", weighted=weighted, seed=seed)
+                    wall.append(time.perf_counter() - began)
+                    cores.append(time.process_time() - used)
+                ns = 1e9 / args.draws
+                shown = (
+                    f"{np.median(wall[1:]) * ns:7.1f} ns median {min(wall[1:]) * ns:7.1f} fastest   {np.median(cores[1:]) * ns:7.1f} core ns median"
+                )
+                print(f"  {name} ids, {how:<12}{shown}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
