@@ -11,6 +11,7 @@ from asterism.export.assigned import AssignmentReport, assignment
 from asterism.export.chunks import ChunksReport, chunks
 from asterism.export.dispatch import Dispatched, DispatchReport, dispatch
 from asterism.export.partition import dgl
+from asterism.export.pyg_layout import PygReport, pyg
 from asterism.export.report import ExportReport, PartReport
 from asterism.export.samples import SampledGraph, sampled
 from asterism.export.verify import Verified, verify
@@ -22,12 +23,14 @@ __all__ = [
     "Dispatched",
     "ExportReport",
     "PartReport",
+    "PygReport",
     "SampledGraph",
     "Verified",
     "assignment",
     "chunks",
     "dgl",
     "dispatch",
+    "pyg",
     "sampled",
     "verify",
 ]

@@ -99,13 +99,17 @@ class Held:
         """The type of the destinations of an edge type."""
         return self.ntypes.index(label.split(":")[2])
 
-    def stored(self, ntype: int, gids: Ids) -> Ids:
-        """The stored ids of nodes of one type, by global id."""
+    def typewise(self, ntype: int, gids: Ids) -> Ids:
+        """The type-wise ids of nodes of one type, by global id."""
         owners = self.nodes.owners(gids)
         before = np.cumsum(self.nodes.counts[:, ntype]) - self.nodes.counts[:, ntype]
+        found: Ids = before[owners] + gids - self.nodes.starts[owners, ntype]
+        return found
+
+    def stored(self, ntype: int, gids: Ids) -> Ids:
+        """The stored ids of nodes of one type, by global id."""
         ids = self.node_ids(self.ntypes[ntype])
-        typewise = before[owners] + gids - self.nodes.starts[owners, ntype]
-        return ids[typewise] if len(ids) else np.zeros(0, np.int64)
+        return ids[self.typewise(ntype, gids)] if len(ids) else np.zeros(0, np.int64)
 
     def part(self, number: int) -> HeldPart:
         """One part."""

@@ -1,0 +1,90 @@
+"""Files that `torch.load` reads, written as a stream, without torch: tensors inside of dictionaries.
+
+Such a file is a ZIP archive, nothing compressed: ``data.pkl`` says what there is, in a few of the opcodes of the pickle protocol 2,
+and ``data/<k>`` are the bytes of the k-th tensor. What is written loads with ``weights_only=True``. Nothing here reads such a file.
+"""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from collections.abc import Mapping
+from typing import BinaryIO, TypeAlias
+
+import numpy as np
+
+from asterism.export.dgl_files import Column
+from asterism_proto.errors import InvalidRequest
+
+Content: TypeAlias = "Mapping[Content, Content] | tuple[Content, ...] | Column | str | int | None"
+
+_STORAGES = {
+    "float16": "Half",
+    "float32": "Float",
+    "float64": "Double",
+    "uint8": "Byte",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "bool": "Bool",
+}
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The oldest time that an archive knows: the same content gives the same bytes."""
+
+
+def write_torch(file: BinaryIO, content: Content) -> None:
+    """Write what `torch.load` gives back as this content, columns as tensors.
+
+    Raises
+    ------
+    InvalidRequest
+        For a dtype that torch has no tensors of.
+    """
+    columns: list[Column] = []
+    program = b"\x80\x02" + _program(content, columns) + b"."
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo("archive/data.pkl", _EPOCH), program)
+        archive.writestr(zipfile.ZipInfo("archive/byteorder", _EPOCH), b"little")
+        for i, column in enumerate(columns):
+            with archive.open(zipfile.ZipInfo(f"archive/data/{i}", _EPOCH), "w", force_zip64=True) as entry:
+                for piece in column.pieces():
+                    raw = np.ascontiguousarray(piece, column.dtype.newbyteorder("<"))
+                    if raw.nbytes:
+                        entry.write(raw.reshape(-1).view(np.uint8).data)
+        archive.writestr(zipfile.ZipInfo("archive/version", _EPOCH), b"3\n")
+
+
+def _program(content: Content, columns: list[Column]) -> bytes:
+    """The opcodes that put ``content`` on the stack; its columns are numbered in their order."""
+    if content is None:
+        return b"N"
+    if isinstance(content, str):
+        raw = content.encode()
+        return b"X" + struct.pack("<I", len(raw)) + raw
+    if isinstance(content, int):
+        return b"J" + struct.pack("<i", content) if abs(content) < 1 << 31 else b"\x8a\x08" + struct.pack("<q", content)
+    if isinstance(content, tuple):
+        return b"(" + b"".join(_program(each, columns) for each in content) + b"t"
+    if isinstance(content, Mapping):
+        items = b"".join(_program(key, columns) + _program(value, columns) for key, value in content.items())
+        return b"}(" + items + b"u"
+    return _tensor(content, columns)
+
+
+def _tensor(column: Column, columns: list[Column]) -> bytes:
+    name = column.dtype.name
+    if name not in _STORAGES:
+        raise InvalidRequest(f"torch has no tensors of {name}; convert it to a signed integer or a float first")
+    strides: list[int] = []
+    size = 1
+    for extent in reversed(column.shape):
+        strides.insert(0, size)
+        size *= max(1, extent)
+    count = column.nbytes // column.dtype.itemsize
+    storage = b"(" + _program("storage", []) + b"ctorch\n" + f"{_STORAGES[name]}Storage\n".encode()
+    storage += _program(str(len(columns)), []) + _program("cpu", []) + _program(count, []) + b"tQ"
+    columns.append(column)
+    shape, stride = _program(tuple(column.shape), []), _program(tuple(strides), [])
+    # What rebuilds it takes: the storage, an offset, shape, strides, whether it needs gradients, and hooks, of which there are none.
+    return b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + _program(0, []) + shape + stride + b"\x89" + b"ccollections\nOrderedDict\n)R" + b"tR"
