@@ -1,0 +1,196 @@
+"""GraphSAGE twice: on a partition that DGL serves, through DGL's distributed loader, and on the whole graph in one process.
+
+    train_sage.py PART_CONFIG.json INPUT.npz FOLDER SEEDS EPOCHS
+
+INPUT.npz is the graph as `check_distributed.py` takes it, with node features x, y and split (1 train, 3 test). One real server process
+per part and a trainer are started; FOLDER is for their logs. Prints JSON: the test accuracies by seed, "served" and "whole". Servers on
+one host share names in /dev/shm, so each needs one of its own, and this process the right to mount (root).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from dgl_shim import dgl
+
+FANOUTS, BATCH, HIDDEN, TRAIN, TEST = [10, 10], 64, 32, 1, 3
+LIMIT_S = 1500.0
+_NEW_NAMESPACE, _PRIVATE = 0x20000, 0x4000 | 0x40000
+
+
+class Sage(torch.nn.Module):
+    def __init__(self, inputs: int, classes: int) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList([dgl.nn.SAGEConv(inputs, HIDDEN, "mean"), dgl.nn.SAGEConv(HIDDEN, classes, "mean")])
+        self.dropout = torch.nn.Dropout(0.5)
+
+    def forward(self, blocks: Any, x: Any) -> Any:
+        x = self.dropout(x)
+        for i, (layer, block) in enumerate(zip(self.layers, blocks, strict=True)):
+            x = layer(block, x)
+            if i == 0:
+                x = self.dropout(torch.relu(x))
+        return x
+
+
+def accuracy(loader: Callable[[Any, list[int], bool], Iterable[Any]], fetch: Callable[[str, Any], Any], nodes: int, seed: int, epochs: int) -> float:
+    """Train a model on what a loader gives, and test it with whole neighborhoods from the same loader."""
+    torch.manual_seed(seed)
+    dgl.seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)
+    split = fetch("split", torch.arange(nodes))
+    train, test = (torch.nonzero(split == which).reshape(-1) for which in (TRAIN, TEST))
+    labels = fetch("y", torch.arange(nodes))
+    model = Sage(fetch("x", torch.arange(1)).shape[1], int(labels.max()) + 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
+    batches = loader(train, FANOUTS, True)
+    for _ in range(epochs):
+        model.train()
+        for inputs, outputs, blocks in batches:
+            loss = torch.nn.functional.cross_entropy(model(blocks, fetch("x", inputs)), labels[outputs])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    model.eval()
+    right = 0
+    with torch.no_grad():
+        for inputs, outputs, blocks in loader(test, [-1, -1], False):
+            right += int((model(blocks, fetch("x", inputs)).argmax(1) == labels[outputs]).sum())
+    return right / len(test)
+
+
+def whole(path: str, seeds: int, epochs: int) -> list[float]:
+    held = np.load(path)
+    (name,) = (key.split("/")[1] for key in held.files if key.startswith("edges/") and key.endswith("/src"))
+    src, dst = (torch.from_numpy(held[f"edges/{name}/{end}"]) for end in ("src", "dst"))
+    graph = dgl.graph((src, dst), num_nodes=int(held["num_nodes/_N"]))
+    features = {key: torch.from_numpy(held[f"ndata/_N/{key}"]) for key in ("x", "y", "split")}
+
+    def loader(nodes: Any, fanouts: list[int], shuffle: bool) -> Any:
+        return dgl.dataloading.DataLoader(graph, nodes, dgl.dataloading.NeighborSampler(fanouts), batch_size=BATCH, shuffle=shuffle)
+
+    return [accuracy(loader, lambda key, ids: features[key][ids], graph.num_nodes(), seed, epochs) for seed in range(seeds)]
+
+
+def trainer(config: str, ip_config: str, out: str, seeds: int, epochs: int) -> None:
+    dgl.distributed.initialize(ip_config)
+    book, name, *_ = dgl.distributed.load_partition_book(config, 0)
+    graph = dgl.distributed.DistGraph(name, gpb=book, part_config=config)
+
+    def loader(nodes: Any, fanouts: list[int], shuffle: bool) -> Any:
+        sampler = dgl.dataloading.NeighborSampler(fanouts)
+        return dgl.dataloading.DistNodeDataLoader(graph, nodes, sampler, batch_size=BATCH, shuffle=shuffle, drop_last=False)
+
+    found = [accuracy(loader, lambda key, ids: graph.ndata[key][ids], graph.num_nodes(), seed, epochs) for seed in range(seeds)]
+    Path(f"{out}.making").write_text(json.dumps(found))
+    Path(f"{out}.making").rename(out)
+
+
+def private_shm() -> None:
+    """Give this process and its children a /dev/shm of their own."""
+    libc = ctypes.CDLL(None)
+    if (
+        libc.unshare(_NEW_NAMESPACE)
+        or libc.mount(b"none", b"/", None, ctypes.c_ulong(_PRIVATE), None)
+        or libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", ctypes.c_ulong(0), None)
+    ):
+        raise SystemExit("no /dev/shm of its own for a server: this needs the right to mount")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports below those that the system hands out by itself."""
+    found: set[int] = set()
+    while len(found) < count:
+        port = random.SystemRandom().randrange(12000, 32000)
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)):
+                found.add(port)
+    return sorted(found)
+
+
+def served(config: str, folder: Path, seeds: int, epochs: int) -> list[float]:
+    """One server per part and a trainer, all ended in the end."""
+    parts = int(json.loads(Path(config).read_text())["num_parts"])
+    ip_config, out = folder / "ip_config.txt", folder / "served.json"
+    ip_config.write_text("".join(f"127.0.0.1 {port}\n" for port in free_ports(parts)))
+    private_shm()
+    children: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(role: str, *words: object) -> None:
+        settings = {
+            "DGL_DIST_MODE": "distributed",
+            "DGL_DIST_DEBUG": "1",
+            "DGL_NUM_SERVER": "1",
+            "DGL_NUM_CLIENT": "1",
+            "DGL_NUM_SAMPLER": "0",
+            "DGL_ROLE": "client" if role == "train" else "server",
+        }
+        command = ["env", *(f"{key}={value}" for key, value in settings.items()), sys.executable, "-u", __file__, role, *map(str, words)]
+        name = f"{role}{words[0] if role == 'serve' else ''}"
+        with (folder / f"{name}.log").open("wb") as log:
+            children[name] = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+
+    until = time.monotonic() + LIMIT_S
+    try:
+        for part in range(parts):
+            start("serve", part, ip_config, config)
+        for part in range(parts):
+            while b"Server is waiting for connections" not in (folder / f"serve{part}.log").read_bytes():
+                check(children, folder, until)
+        start("train", config, ip_config, out, seeds, epochs)
+        while not out.exists():
+            check(children, folder, until)
+        found: list[float] = json.loads(out.read_text())
+        return found
+    finally:
+        for child in children.values():
+            child.kill()
+            child.wait()
+
+
+def check(children: dict[str, subprocess.Popen[bytes]], folder: Path, until: float) -> None:
+    """Wait a little; end where a child has ended, or it takes too long."""
+    time.sleep(0.05)
+    ended = [name for name, child in children.items() if child.poll() is not None]
+    ended = [name for name in ended if name != "train" or not (folder / "served.json").exists()]
+    if ended or time.monotonic() > until:
+        raise SystemExit(
+            f"{ended} ended, or it takes too long:\n" + "\n".join((folder / f"{name}.log").read_text()[-2000:] for name in ended or children)
+        )
+
+
+def main(config: str, path: str, folder: str, seeds: str, epochs: str) -> None:
+    alone = whole(path, int(seeds), int(epochs))
+    print(json.dumps({"whole": alone, "served": served(config, Path(folder), int(seeds), int(epochs))}))
+
+
+def child(role: str, *words: str) -> None:
+    """A process that `served` started; it ends with that one."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    torch.set_num_threads(1)
+    if role == "train":
+        config, ip_config, out, seeds, epochs = words
+        trainer(config, ip_config, out, int(seeds), int(epochs))
+        os._exit(0)  # what DGL does at a client's end waits for servers, which are ended
+    part, ip_config, config = words
+    if int(part):
+        private_shm()
+    dgl.distributed.DistGraphServer(int(part), ip_config, 1, 1, config).start()
+
+
+if __name__ == "__main__":
+    (child if sys.argv[1] in ("serve", "train") else main)(*sys.argv[1:])
