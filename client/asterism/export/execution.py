@@ -12,8 +12,8 @@ from asterism.export.source import Progress
 from asterism_proto.errors import InvalidRequest
 
 MAX_WORKERS = 1024
-_FEW_ROWS = 1 << 20
-"""Below so many nodes and edges, processes take longer to start than the work does."""
+_FEW_ROWS = 1 << 24
+"""Below so many nodes and edges, starting processes takes as much processor time as they would save."""
 
 
 class Execution(TypedDict, total=False):
