@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,6 +93,25 @@ def test_an_export_goes_to_its_machines_at_once(tmp_path: Path, finished: Path, 
     with pytest.raises(InvalidRequest, match="3 parts on 2 machines"):
         export.dgl(flat, f"{tmp_path}/again/{{host}}", parts=3, ip_config=machines)
     assert not (tmp_path / "again").exists()
+
+
+def test_an_export_that_could_not_be_sent_is_kept_to_go_on_with(tmp_path: Path, finished: Path) -> None:
+    flat = generate(USERS, nodes={"user": 60}, edges={"user:knows:user": 300}, seed=3, space="users")
+    export.dispatch(finished, f"{tmp_path}/at/{{part}}")
+    (scratch := tmp_path / "scratch").mkdir()
+    asked: dict[str, Any] = {"parts": 4, "scratch": scratch}
+    with pytest.raises(Conflict, match="another export"):
+        export.dgl(flat, f"{tmp_path}/at/{{part}}", **asked, resume=True)
+    (kept,) = scratch.iterdir()
+    assert (kept / "manifest.json").is_file()
+    seen: list[str] = []
+    report = export.dgl(flat, f"{tmp_path}/at/{{part}}", **asked, resume=True, overwrite=True, progress=lambda phase, done, total: seen.append(phase))
+    assert set(seen) == {"files"}  # nothing is exported anew
+    assert report.edges == 300
+    assert list(scratch.iterdir()) == []
+    with pytest.raises(Conflict, match="another export"):
+        export.dgl(flat, f"{tmp_path}/at/{{part}}", **asked, seed=5)
+    assert list(scratch.iterdir()) == []
 
 
 def test_a_damaged_byte_does_not_travel(tmp_path: Path, finished: Path) -> None:

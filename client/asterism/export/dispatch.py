@@ -160,12 +160,10 @@ def dispatch(
 
 @contextmanager
 def staged(to: str, parts: int, *, ip_config: str | Path | None, scratch: str | Path | None, resume: bool) -> Iterator[Path]:
-    """A folder for the export that is then dispatched: looked at first whether that can be; kept for another try where it says ``resume``."""
+    """A folder for the export that is then dispatched, if it can be; where it fails, kept for another try if that is to ``resume``."""
     addresses(to, parts, read_hosts(ip_config) if ip_config is not None else ())
     where = Path(tempfile.gettempdir() if scratch is None else scratch)
     folder = (where / f"asterism-dispatch-{hashlib.sha256(to.encode()).hexdigest()[:16]}").absolute()
-    if not resume:
-        shutil.rmtree(folder, ignore_errors=True)
     try:
         yield folder
     except BaseException:

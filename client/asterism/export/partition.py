@@ -155,7 +155,8 @@ def _send_out(
     """Export to a folder, and from there each part to its address."""
     parts, resume, overwrite = options.assignment.parts, how.get("resume", False), how.get("overwrite", False)
     with staged(out, parts, ip_config=ip_config, scratch=how.get("scratch"), resume=resume) as folder:
-        report = _carry_out(graph, Target.of(folder), options, layout, version, how)
+        # What an export that was killed left there is nobody else's.
+        report = _carry_out(graph, Target.of(folder), options, layout, version, {**how, "overwrite": not resume})
         sent = dispatch(folder, out, ip_config=ip_config, overwrite=overwrite, progress=how.get("progress"))
     config = f"{sent.places[0].address}/{options.graph_name}.json"
     return replace(report, out=redacted(out), config=config, warnings=report.warnings + sent.warnings)
