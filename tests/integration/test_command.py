@@ -220,6 +220,10 @@ def test_partitions_are_exported(asterism: Command, tmp_path: Path) -> None:
     again = asterism("export", "dgl", "--space", "shop", "--parts", 2, "--out", tmp_path / "out", "--resume", "--workers", 2, "--memory-limit", 64)
     assert again["parts"] == report["parts"]
     assert asterism("export", "verify", tmp_path / "out")["problems"] == []
+    asterism("export", "pyg", tmp_path / "out", tmp_path / "pyg")
+    assert json.loads((tmp_path / "pyg/META.json").read_text())["num_parts"] == 2
+    told = asterism("export", "chunks", "--space", "shop", "--out", tmp_path / "chunks")
+    assert told["nodes"] == sum(SHOP.nodes.values())
     with (tmp_path / "out/part0/graph.dgl").open("ab") as file:
         file.write(b"x")
     asterism("export", "verify", tmp_path / "out", expect=ExitCode.FAILED)

@@ -193,6 +193,69 @@ def dispatch(
     session.output.result(report, lambda: _dispatched(report))
 
 
+@app.command(epilog="Example: asterism export chunks --space shop --out chunks/")
+def chunks(
+    context: typer.Context,
+    *,
+    space: Space,
+    out: Annotated[str, typer.Option(metavar="FOLDER|ADDRESS", help="Where to write to.")],
+    chunk_rows: Annotated[int, typer.Option(min=1, help="Nodes or edges of a file at most.")] = 1 << 22,
+    edges: Annotated[str, typer.Option(metavar="csv|parquet|numpy", help="The format of edges.")] = "csv",
+    at: At = None,
+    weight: Weight = "weight",
+    sample: Sample = None,
+    fanout: Fanout = "",
+    ntype: SampleType = None,
+    seed: Seed = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an export that was cut off, or begin.")] = False,
+    memory_limit: Annotated[int, typer.Option(min=64, metavar="MIB", help="What arrays may take.")] = 1024,
+) -> None:
+    """Write DGL's chunked graph format, for DGL's own pipeline and for `asterism load`."""
+    session, hops = session_of(context), fanout_of(fanout)
+    if sample is None and (hops or ntype is not None):
+        raise InvalidRequest("--fanout and --type are of a sample: say --sample too")
+    from asterism import export
+
+    with session.client(reading=True) as client, session.output.progress() as tell:
+        graph = client.graph(space)
+        report = export.chunks(
+            graph if sample is None else export.sampled(graph, sample, hops, ntype=ntype, seed=seed),
+            out,
+            chunk_rows=chunk_rows,
+            edges=edges,
+            version=at,
+            weight=weight or None,
+            overwrite=overwrite,
+            resume=resume,
+            memory_limit_mib=memory_limit,
+            progress=lambda phase, done, total: tell(f"export {phase}", done, total),
+        )
+    told = (
+        f"version {report.version} is in {report.out}: {report.nodes:,} nodes, {report.edges:,} edges, {report.files} files ({report.seconds:.1f} s)"
+    )
+    session.output.result(report, lambda: "\n".join((told, *(f"note: {text}" for text in report.warnings))))
+
+
+@app.command(epilog="Example: asterism export pyg partitions/ pyg/")
+def pyg(
+    context: typer.Context,
+    source: Annotated[Path, typer.Argument(metavar="FOLDER", help="A finished export for DGL.")],
+    out: Annotated[str, typer.Argument(metavar="FOLDER|ADDRESS", help="Where to write to.")],
+    *,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where it was cut off, or begin.")] = False,
+) -> None:
+    """Write the partition layout of torch_geometric.distributed from an export for DGL."""
+    session = session_of(context)
+    from asterism import export
+
+    with session.output.progress() as tell:
+        report = export.pyg(source, out, overwrite=overwrite, resume=resume, progress=lambda phase, done, total: tell(f"pyg {phase}", done, total))
+    told = f"{report.parts} parts of version {report.version} are in {report.out}: {report.files} files ({report.seconds:.1f} s)"
+    session.output.result(report, lambda: told)
+
+
 @app.command(epilog="Example: asterism export verify partitions/")
 def verify(
     context: typer.Context,
