@@ -213,7 +213,7 @@ def layer_stack(to: Answered) -> LayerStack:
 
 def _layer(to: Answered, hop: str, rows: int, count: int) -> Layer:
     drawn: Ids = to.reply.array(f"ids{hop}", "int64")
-    shape = (-1, count) if to.asked.width and count else drawn.shape
+    shape = (len(to.arrays["nodes"]) // to.asked.width, count) if to.asked.width else drawn.shape
     return Layer(
         nodes=drawn.reshape(shape),
         types=to.reply.array(f"kinds{hop}", "int32").reshape(shape),

@@ -172,6 +172,26 @@ def names(values: str | Iterable[str] | None) -> list[str]:
     return [values] if isinstance(values, str) else list(values)
 
 
+def type_names(what: str, values: str | Iterable[str] | None) -> list[str]:
+    """The names of types, one or several; none where all are meant, which a list of none does not mean."""
+    if values is None:
+        return []
+    found = [values] if isinstance(values, str) else list(values) if isinstance(values, Iterable) else [values]
+    for name in found:
+        if not isinstance(name, str):
+            raise InvalidRequest(f"{what} {name!r}: expected the name of a type, or a list of names")
+    if not found:
+        raise InvalidRequest(f"{what} {values!r}: a list of no types; name one at least, or give None for all")
+    return found
+
+
+def number(what: str, value: float, least: float, most: float) -> float:
+    """A real number within bounds."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or not least <= value <= most:
+        raise InvalidRequest(f"{what} {value!r}: expected {least:g} to {most:g}")
+    return float(value)
+
+
 def sections(columns: Mapping[str, FeatureValue]) -> dict[str, NDArray[Any]]:
     """Columns as a frame's sections: ``f:name``, or ``f:name.indptr`` and ``f:name.values``."""
     arrays: dict[str, NDArray[Any]] = {}

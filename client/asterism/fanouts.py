@@ -67,7 +67,7 @@ class Fanouts(Sampler):
         """
         if isinstance(metapath, str) or len(metapath) != len(fanouts) or not fanouts:
             raise InvalidRequest(f"metapath {metapath!r} and fanouts {fanouts!r}: expected two lists of the same length, one entry per hop")
-        steps = [self._session.edge_type_ids(self.space, arguments.names(step)) for step in metapath]
+        steps = [self._session.edge_type_ids(self.space, arguments.type_names("metapath", step)) for step in metapath]
         ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
         node_type, arrays = self._starts(ids, ntype, steps[0], way)

@@ -221,8 +221,8 @@ class Graph(Scans):
         types = self.schema.node_types
         owners = [i for i, node_type in enumerate(types) if _has(node_type, names)]
         if len(owners) != 1:
-            found = ", ".join(types[i].name for i in owners) or "no node type"
-            raise InvalidRequest(f"features {names}: {found} have them; say ntype, one of {', '.join(t.name for t in types)}")
+            found = f"{', '.join(types[i].name for i in owners)} have them" if owners else "no node type has them"
+            raise InvalidRequest(f"features {names}: {found}; say ntype, one of {', '.join(t.name for t in types)}")
         return owners[0]
 
 

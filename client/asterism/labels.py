@@ -72,7 +72,11 @@ class Labelled(Layers):
         """
         if isinstance(labels, bytes | str):
             raise InvalidRequest(f"labels {labels!r}: expected a list of labels")
-        texts = [label.encode() if isinstance(label, str) else bytes(label) for label in labels]
+        labels = list(labels)
+        for at, label in enumerate(labels):
+            if not isinstance(label, bytes | str):
+                raise InvalidRequest(f"labels[{at}] {label!r}: expected bytes or text")
+        texts = [label.encode() if isinstance(label, str) else label for label in labels]
         indptr = np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)
         head = wire.GraphNodesRequest(space=self.space, version=self._version(version))
         sections: dict[str, NDArray[Any]] = {"labels.indptr": indptr, "labels.values": np.frombuffer(b"".join(texts), np.uint8)}

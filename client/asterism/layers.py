@@ -76,7 +76,7 @@ class Layers(Negatives):
         >>> layer = graph.sample_layer(seeds, "cites", 512, replace=False)  # doctest: +SKIP
         >>> layer.adjacency.rows, layer.adjacency.cols  # doctest: +SKIP
         """
-        wanted = self._session.edge_type_ids(self.space, arguments.names(etypes))
+        wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
         width, node_type, arrays = self._layers(nodes, ntype, wanted, direction)
         head = wire.SampleLayerRequest(
             edge_types=wanted,
@@ -123,7 +123,7 @@ class Layers(Negatives):
         """
         if isinstance(metapath, str) or len(metapath) != len(counts) or not counts:
             raise InvalidRequest(f"metapath {metapath!r} and counts {counts!r}: expected two lists of the same length, one entry per hop")
-        steps = [self._session.edge_type_ids(self.space, arguments.names(step)) for step in metapath]
+        steps = [self._session.edge_type_ids(self.space, arguments.type_names("metapath", step)) for step in metapath]
         sizes = [arguments.count(f"counts[{h}]", count) for h, count in enumerate(counts)]
         width, node_type, arrays = self._layers(nodes, ntype, steps[0], direction)
         head = wire.SampleLayersRequest(
@@ -173,7 +173,7 @@ class Layers(Negatives):
         >>> found = graph.adjacency(layer, pool, "cites")  # doctest: +SKIP
         >>> scipy.sparse.coo_array((found.weights, (found.rows, found.cols)), found.shape)  # doctest: +SKIP
         """
-        wanted = self._session.edge_type_ids(self.space, arguments.names(etypes))
+        wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
         ids, others = arguments.ids("rows", rows, least=-1), arguments.ids("cols", cols, least=-1)
         way = direction_of(direction)
         node_type, arrays = self._starts(ids, row_type, wanted, way)
@@ -228,7 +228,7 @@ class Layers(Negatives):
         kinds: NodeTypes = ntype
         found, types, edges = [here], [np.zeros(0, np.int32)], []
         for hop, step in enumerate(metapath):
-            wanted = self._session.edge_type_ids(self.space, arguments.names(step))
+            wanted = self._session.edge_type_ids(self.space, arguments.type_names("metapath", step))
             node_type, arrays = self._starts(here, kinds, wanted, direction_of(direction))
             if not hop:
                 types[0] = self._known(here, node_type, arrays, version)

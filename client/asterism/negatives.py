@@ -147,7 +147,7 @@ class Negatives(Subgraphs):
             space=self.space,
             version=self._version(version),
             seed=arguments.seed(seed),
-            types=[self._session.node_type(self.space, name)[0] for name in arguments.names(ntype)],
+            types=[self._session.node_type(self.space, name)[0] for name in arguments.type_names("ntype", ntype)],
             rows=1 if shared else len(np.asarray(pairs)),
             count=arguments.count("n", n),
             uniform=not weighted,

@@ -54,7 +54,7 @@ class Reader(Walker):
         """
         if sort not in SORTS:
             raise InvalidRequest(f"sort {sort!r}: expected None, 'id' or 'weight'")
-        wanted = self._session.edge_type_ids(self.space, arguments.names(etypes))
+        wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
         ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
         node_type, arrays = self._starts(ids, ntype, wanted, way)
@@ -119,7 +119,7 @@ class Reader(Walker):
         count = arguments.count("k", k)
         if not count:
             raise InvalidRequest("k 0: expected 1 or more neighbors per node")
-        wanted = self._session.edge_type_ids(self.space, arguments.names(etypes))
+        wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
         ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
         node_type, arrays = self._starts(ids, ntype, wanted, way)
@@ -179,8 +179,8 @@ class Reader(Walker):
         ntype, direction
             As of `sample_neighbors`.
         weight : str, optional
-            The weights to sum: the name of a table of every one of the edge types, or ``"weight"`` for the edges' own. None: edges
-            are counted, whatever their weight.
+            The weights to sum: the name of a table of every one of the edge types; "" or ``"weight"`` are the edges' own. None:
+            edges are counted, whatever their weight.
 
         Returns
         -------
@@ -197,12 +197,17 @@ class Reader(Walker):
         >>> graph.degrees([7], "cites", weight="recent")  # doctest: +SKIP
         array([[2.625]])
         """
-        wanted = self._session.edge_type_ids(self.space, arguments.names(etypes))
+        wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
         ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
         node_type, arrays = self._starts(ids, ntype, wanted, way)
         head = wire.DegreesRequest(
-            space=self.space, version=self._version(version), edge_types=wanted, node_type=node_type, direction=way, weight=weight or ""
+            space=self.space,
+            version=self._version(version),
+            edge_types=wanted,
+            node_type=node_type,
+            direction=way,
+            weight="weight" if weight == "" else weight or "",
         )
         reply = self._session.read("degrees", head, arrays)
         return reply.array("sums", "float64", 2) if head.weight else reply.array("degrees", "int64", 2)

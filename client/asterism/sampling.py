@@ -117,7 +117,7 @@ class Sampler:
             version=self._version(version),
             seed=used,
             count=arguments.count("n", n),
-            types=[self._session.node_type(self.space, name)[0] for name in arguments.names(ntype)],
+            types=[self._session.node_type(self.space, name)[0] for name in arguments.type_names("ntype", ntype)],
             uniform=not weighted,
             weight=weight,
             distinct=not replace,
@@ -159,7 +159,7 @@ class Sampler:
             version=self._version(version),
             seed=used,
             count=arguments.count("n", n),
-            types=[self._session.edge_type(self.space, name)[0] for name in arguments.names(etype)],
+            types=[self._session.edge_type(self.space, name)[0] for name in arguments.type_names("etype", etype)],
             uniform=not weighted,
             weight=weight,
             distinct=not replace,
@@ -216,7 +216,7 @@ class Sampler:
         NeighborSample
             ``nodes`` int64[m, n], padded with -1.
         """
-        wanted = self._session.edge_type_ids(self.space, arguments.names(etypes))
+        wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
         ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
         node_type, arrays = self._starts(ids, ntype, wanted, way)

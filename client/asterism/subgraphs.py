@@ -79,7 +79,7 @@ class Subgraphs(Reader):
         """
         if expand not in ("first", "every"):
             raise InvalidRequest(f"expand {expand!r}: expected 'first' or 'every'")
-        named = list(fanouts) if isinstance(fanouts, Mapping) and etypes is None else arguments.names(etypes)
+        named = arguments.type_names("etypes", list(fanouts) if isinstance(fanouts, Mapping) and etypes is None else etypes)
         wanted = self._session.edge_type_ids(self.space, named)
         counts = self._fanouts(fanouts, wanted)
         ids = arguments.ids("seeds", seeds, least=-1)
@@ -118,6 +118,5 @@ class Subgraphs(Reader):
             if not hops or len(hops) != len(lists[0]):
                 raise InvalidRequest(f"fanouts {fanouts!r}: expected one count per hop, as many for every edge type")
             for hop, count in enumerate(hops):
-                if count != -1:
-                    arguments.count(f"fanouts[{hop}]", count)
+                arguments.count(f"fanouts[{hop}]", count, least=-1)
         return lists

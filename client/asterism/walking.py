@@ -61,7 +61,7 @@ class Walker(Fanouts):
             Where to start; a node that is there twice walks twice, each walk by itself. -1 goes nowhere.
         metapath : list of (str or list of str), optional
             The edge types of each step, begun again where the walk is longer; one of `metapaths`; None: every edge type at
-            every step.
+            every step. One whose edge types start elsewhere than where a walk is, is a dead end to it.
         length : int, optional
             Steps; as many as ``metapath`` has where left out.
         ntype : str or int[m], optional
@@ -101,7 +101,7 @@ class Walker(Fanouts):
         (2, 5)
         """
         steps = self._steps(metapath, length)
-        _check(restart, p, q, walks, first_step)
+        _check(walks, first_step)
         ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
         node_type, arrays = self._starts(ids, ntype, steps[0], way)
@@ -115,9 +115,9 @@ class Walker(Fanouts):
             uniform=not weighted,
             weight=weight,
             direction=way,
-            restart=restart,
-            p=p,
-            q=q,
+            restart=arguments.number("restart", restart, 0, 1),
+            p=arguments.number("p", p, 1e-3, 1e3),
+            q=arguments.number("q", q, 1e-3, 1e3),
             want_edge_ids=edge_ids,
             walks=0 if walks is None else arguments.count("walks", walks, least=1),
             different_first=first_step == "distinct",
@@ -130,16 +130,13 @@ class Walker(Fanouts):
             raise InvalidRequest(f"metapath {metapath!r}: expected a list with the edge types of each step")
         if length is None and metapath is None:
             raise InvalidRequest("a walk needs a metapath or a length; say how many steps it has")
-        return [self._session.edge_type_ids(self.space, arguments.names(step)) for step in ([None] if metapath is None else metapath)]
+        return [
+            self._session.edge_type_ids(self.space, arguments.type_names("metapath", step)) for step in ([None] if metapath is None else metapath)
+        ]
 
 
-def _check(restart: float, p: float, q: float, walks: int | None, first_step: str) -> None:
+def _check(walks: int | None, first_step: str) -> None:
     """Refuse how walks can not go."""
-    if not 0.0 <= restart <= 1.0:
-        raise InvalidRequest(f"restart {restart}: a probability is in 0 .. 1")
-    for name, value in (("p", p), ("q", q)):
-        if not 1e-3 <= value <= 1e3:
-            raise InvalidRequest(f"{name} {value}: expected 0.001 to 1000")
     if first_step not in ("independent", "distinct"):
         raise InvalidRequest(f"first_step {first_step!r}: expected 'independent' or 'distinct'")
     if first_step == "distinct" and walks is None:

@@ -41,8 +41,8 @@ class Layering:
     want_edge_ids: bool
 
 
-def layer(sampling: Sampling, how: Layering, width: int, nodes: Ids, node_type: int, types: Types | None) -> Sections:
-    """``how.count`` nodes for each ``width`` of ``nodes``: sections as SampleLayerReply has them.
+def layer(sampling: Sampling, how: Layering, count: int, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+    """``how.count`` nodes for each of ``count`` layers that ``nodes`` are: sections as SampleLayerReply has them.
 
     Notes
     -----
@@ -50,13 +50,13 @@ def layer(sampling: Sampling, how: Layering, width: int, nodes: Ids, node_type: 
     layer, edge type as asked for, neighbor id, edge id). A node that is in a layer twice counts twice. All of their edges are read,
     so that what a candidate counts is summed in that order, whoever holds which.
     """
-    count, several = len(nodes) // width, len(sampling.space.schema.node_types)
+    width, several = len(nodes) // max(count, 1), len(sampling.space.schema.node_types)
     if count * max(how.count * 20, 1) > REPLY_BYTES or count * several > _MOST_TREES:
         raise InvalidRequest(f"{how.count} nodes for each of {count} layers do not fit into one reply; ask for fewer layers at a time")
     what = read.Adjacent(edge_types=how.edge_types, direction=how.direction, want_weights=True, want_edge_ids=how.want_edge_ids, sort="")
     found = _all_edges(sampling, what, nodes, node_type, types)
     indptr, kinds = found["indptr"], _far(sampling, how)[found["types"]]
-    of_layer = np.repeat(np.arange(len(nodes), dtype=np.int64) // width, np.diff(indptr))
+    of_layer = np.repeat(np.arange(len(nodes), dtype=np.int64) // max(width, 1), np.diff(indptr))
     numbering = Numbering()
     numbers = numbering.assign(found["ids"], (of_layer * several + kinds).astype(np.int32))
     # Edges come layer after layer, and so do their far ends.
@@ -117,13 +117,13 @@ def _edges(found: Sections, numbers: Types, chosen: Ids, candidates: int) -> Sec
     return out
 
 
-def stack(sampling: Sampling, hops: Sequence[Layering], width: int, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+def stack(sampling: Sampling, hops: Sequence[Layering], count: int, nodes: Ids, node_type: int, types: Types | None) -> Sections:
     """Layer after layer; sections ``name.hop``."""
     out: Sections = {}
     for h, how in enumerate(hops):
-        found = layer(sampling, how, width, nodes, node_type, types)
+        found = layer(sampling, how, count, nodes, node_type, types)
         out |= {f"{name}.{h}": array for name, array in found.items()}
-        nodes, node_type, types, width = found["ids"], -1, found["kinds"], max(how.count, 1)
+        nodes, node_type, types = found["ids"], -1, found["kinds"]
     _check_size(out, "the layers", "ask for fewer nodes, for fewer layers at a time, or hop by hop")
     return out
 

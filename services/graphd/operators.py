@@ -91,10 +91,10 @@ class Operators(ABC):
         head: Any = request.head
 
         def run(at: Sampling) -> Sections:
-            nodes, types, width = _layers_of(request, at.space.schema)
+            nodes, types, count = _layers_of(request, at.space.schema)
             how = _layering_of(at.space.schema, head, head.edge_types, head.count, 0)
             by = at.by(weights_of(EDGE, at.space.schema, how.edge_types, head.weight))
-            return layer.layer(by, how, width, nodes, head.node_type, types)
+            return layer.layer(by, how, count, nodes, head.node_type, types)
 
         sections, version = self._answered(request, call, run)
         return Frame(wire.SampleLayerReply(version=version.version, digest=version.digest), sections)
@@ -106,11 +106,11 @@ class Operators(ABC):
             raise InvalidRequest("a stack of layers has one at least; this one has none")
 
         def run(at: Sampling) -> Sections:
-            nodes, types, width = _layers_of(request, at.space.schema)
+            nodes, types, count = _layers_of(request, at.space.schema)
             hops = [_layering_of(at.space.schema, head, hop.edge_types, hop.count, h) for h, hop in enumerate(head.hops)]
             followed = [edge_type for hop in hops for edge_type in hop.edge_types]
             by = at.by(weights_of(EDGE, at.space.schema, followed, head.weight))
-            return layer.stack(by, hops, width, nodes, head.node_type, types)
+            return layer.stack(by, hops, count, nodes, head.node_type, types)
 
         sections, version = self._answered(request, call, run)
         return Frame(wire.SampleLayersReply(version=version.version, digest=version.digest), sections)
@@ -181,13 +181,12 @@ def _layering_of(schema: Schema, head: Any, edge_types: Any, count: int, hop: in
 
 
 def _layers_of(request: Frame, schema: Schema) -> tuple[Ids, Types | None, int]:
-    """A request's nodes, their types, and how many of them make a layer."""
+    """A request's nodes, their types, and how many layers they are."""
     head: Any = request.head
     nodes, types = starts_of(request, schema)
-    width = head.width or max(len(nodes), 1)
-    if width < 0 or len(nodes) % width:
-        raise InvalidRequest(f"width {width} with {len(nodes)} nodes: layers are of equal size")
-    return nodes, types, width
+    if head.width < 0 or (head.width and len(nodes) % head.width):
+        raise InvalidRequest(f"width {head.width} with {len(nodes)} nodes: layers are of equal size")
+    return nodes, types, len(nodes) // head.width if head.width else 1
 
 
 def _check_cols(schema: Schema, what: read.Adjacent, cols: Ids, col_types: Types | None) -> None:

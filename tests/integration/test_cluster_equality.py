@@ -14,6 +14,7 @@ from tests.kit.cluster import LocalCluster
 
 import asterism
 from asterism import Graph
+from daemonkit.calls import LocalTransport
 from standalone.app import Standalone
 
 
@@ -148,7 +149,7 @@ def test_a_standalone_lets_others_in_and_gives_them_the_same_bytes(tmp_path: Pat
             assert reply.status == 200
         with asterism.connect(doors.address) as client:
             outside = cases.answers(cases.load(client, "cases"))
-        with asterism.Client(service.transport) as inside:
+        with asterism.Client(LocalTransport(service.handlers)) as inside:
             assert cases.answers(inside.graph("cases")) == outside
     finally:
         service.stop()

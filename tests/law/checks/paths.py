@@ -183,7 +183,7 @@ def layers_pool_what_their_nodes_lead_to(scale: float) -> None:
         for h in range(2)
     ]
     nodes = np.tile(np.array([0, 1]), n)
-    answers = [layer.stack(sampling_of(_web(), hosts), hops, 2, nodes, 0, None) for hosts in (1, 3)]
+    answers = [layer.stack(sampling_of(_web(), hosts), hops, n, nodes, 0, None) for hosts in (1, 3)]
     require(all(bool((answers[0][name] == answers[1][name]).all()) for name in answers[0]), "hosts matter to layers")
     first, second = answers[0]["ids.0"].reshape(n, 2), answers[0]["ids.1"].reshape(n, 2)
     for k in range(2):
