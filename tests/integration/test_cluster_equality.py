@@ -65,6 +65,7 @@ UNASKED = {
     *("upsert_nodes", "upsert_edges", "delete_nodes", "delete_edges", "build", "find_nodes"),  # they write, or see what is not published
     *("at", "pin", "close", "client", "schema"),  # they say where the calls go
     "explain",  # tells which host does what
+    "manifest",  # tells which job made the version, and when
 }
 
 
