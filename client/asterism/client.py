@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
@@ -55,9 +56,10 @@ class Client:
             raise InvalidRequest(f"timeout_s {timeout_s!r}: expected a number of seconds above 0")
         self.session = Session(transport, timeout_s)
         self._on_close = on_close
+        self._pid = os.getpid()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"session": self.session, "_on_close": None}  # a copy in another process closes what is its own
+        return {"session": self.session, "_on_close": None, "_pid": 0}  # a copy in another process closes what is its own
 
     def __enter__(self) -> Self:
         return self
@@ -66,9 +68,9 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connection; of an embedded service too."""
+        """Let go of the connection; of an embedded service too, in the process that opened it."""
         self.session.close()
-        if self._on_close is not None:
+        if self._on_close is not None and self._pid == os.getpid():
             on_close, self._on_close = self._on_close, None
             on_close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,18 @@ class Stoppable(Protocol):
         """Run no more."""
 
 
+_open: WeakSet[Session] = WeakSet()
+
+
+def _in_child() -> None:
+    """A forked child has none of its parent's threads: what they held of locks is free."""
+    for session in list(_open):
+        session._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_in_child)
+
+
 class Session:
     """One connection's shared state; thread-safe."""
 
@@ -42,6 +55,7 @@ class Session:
         self._newest: dict[str, int] = {}
         self.leases: WeakSet[Stoppable] = WeakSet()
         """Whoever calls by itself: told when the session closes."""
+        _open.add(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"transport": self.transport, "timeout_s": self.timeout_s, "schemas": self._schemas, "newest": self._newest}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,10 @@ from standalone.reader import Reader
 
 
 class FolderTransport(LocalTransport):
-    """Calls to the service that has a folder open here; pickled into another process, it opens the folder there for reading, at its first call.
+    """Calls to the service that has a folder open in this process.
+
+    In another one, that was forked or that it was pickled into, its first call opens the folder for reading: the threads and locks of the service
+    are not there.
 
     Parameters
     ----------
@@ -26,7 +30,8 @@ class FolderTransport(LocalTransport):
     def __init__(self, folder: Path, handlers: Mapping[str, Handler]) -> None:
         super().__init__(handlers)
         self._folder = folder.absolute()
-        self._copied = False
+        self._home: int | None = os.getpid()
+        """The process that the handlers are of."""
         self._lock = threading.Lock()
         self._reader: Reader | None = None
 
@@ -35,24 +40,25 @@ class FolderTransport(LocalTransport):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         FolderTransport.__init__(self, state["folder"], {})
-        self._copied = True
+        self._home = None
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """The handler's own reply, or its own error."""
-        if self._copied:
+        if self._home != os.getpid():
             self._open()
         return super().call(method, request, timeout_s)
 
     def close(self) -> None:
         """Let go of the folder, where a copy has it open."""
         with self._lock:
-            if self._reader is not None:
+            if self._reader is not None and self._home == os.getpid():
                 self._reader.stop()
             self._reader = None
 
     def _open(self) -> None:
         with self._lock:
-            if self._reader is None:
-                self._reader = Reader(self._folder)
-                self._reader.start()
-                self._handlers = self._reader.handlers
+            if self._home == os.getpid():
+                return
+            reader = Reader(self._folder)
+            reader.start()
+            self._reader, self._handlers, self._home = reader, reader.handlers, os.getpid()

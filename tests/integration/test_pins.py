@@ -282,3 +282,23 @@ def test_a_pickled_copy_of_an_embedded_graph_reads_the_folder_by_itself(tmp_path
                 copy.upsert_nodes([1], "n", features={"at": [3]})
             copy.close()
         assert at(graph) == {2}
+
+
+def test_a_child_forked_from_an_embedded_graph_reads_the_folder_by_itself_and_writes_nothing(tmp_path: Path) -> None:
+    with asterism.open(tmp_path / "graphs") as opened:
+        graph = filled(opened, "forked")
+        with graph.pin() as held, opened.session._lock:  # as another thread may hold it
+            pid = os.fork()
+            if pid == 0:
+                signal.alarm(60)
+                try:
+                    right = at(held) == {1} and at(held) == {1}
+                    with pytest.raises(InvalidRequest, match="was opened for reading"):
+                        held.upsert_nodes([1], "n", features={"at": [3]})
+                    opened.close()  # the child's, not its parent's
+                    os._exit(0 if right else 1)
+                except BaseException:
+                    os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        publish(graph, 2)
+        assert at(graph) == {2}
