@@ -25,7 +25,7 @@ SCHEMA = Schema.from_dict(
 )
 NODES = {"paper": 800, "author": 300}
 EDGES = {"paper:cites:paper": 4000, "author:writes:paper": 1500}
-METHODS = ("random", "metis", "ldg", "fennel")
+METHODS = ("random", "hash", "metis", "ldg", "fennel")
 
 
 def graph(*, sparse: bool = True) -> FlatGraph:
@@ -71,10 +71,11 @@ def test_one_part_of_several_trainers(tmp_path: Path) -> None:
     assert found.max() < 1.2 * 200
 
 
-def test_a_random_part_is_the_same_however_many_trainers_share_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["random", "hash"])
+def test_a_part_by_hash_is_the_same_however_many_trainers_share_it(tmp_path: Path, method: str) -> None:
     flat = graph()
     for trainers in (1, 4):
-        export.dgl(flat, tmp_path / f"{trainers}", parts=3, num_trainers_per_machine=trainers, seed=1)
+        export.dgl(flat, tmp_path / f"{trainers}", parts=3, assign=method, num_trainers_per_machine=trainers, seed=1)
     assert owners_in(tmp_path / "1", 3, "author") == owners_in(tmp_path / "4", 3, "author")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from asterism.export import assign
 from asterism.export.plan import Kind
 from asterism.export.repair import fill_nodes
 from asterism_proto.errors import InvalidRequest, NotFound
+from graphkit.rng import mix64
 
 PAPER = Kind(name="paper", label="paper", type_id=0, columns=())
 
@@ -29,10 +32,16 @@ def test_a_random_part_depends_on_seed_type_and_id_and_on_nothing_else() -> None
     assert (assign.random(ids, parts=5, seed=1, type_id=3) != everything).any()
 
 
+def test_a_hashed_part_is_the_high_half_of_splitmix64_times_the_parts() -> None:
+    ids, parts = np.array([0, 1, 2, 77, (1 << 62) + 5]), 7
+    assert assign.hashed(ids, parts=parts).tolist() == [int(mix64(np.uint64(i))) * parts >> 64 for i in ids]
+
+
 @pytest.mark.parametrize("stride", [1, 8, 1 << 20])
-def test_random_parts_are_balanced_whatever_the_stride_of_the_ids(stride: int) -> None:
+@pytest.mark.parametrize("method", [functools.partial(assign.random, seed=0, type_id=0), assign.hashed], ids=["random", "hash"])
+def test_hashed_parts_are_balanced_whatever_the_stride_of_the_ids(stride: int, method: Callable[..., np.ndarray]) -> None:
     n, parts = 80_000, 8
-    counts = np.bincount(assign.random(np.arange(n) * stride, parts=parts, seed=0, type_id=0), minlength=parts)
+    counts = np.bincount(method(np.arange(n) * stride, parts=parts), minlength=parts)
     expected = n / parts
     assert ((counts - expected) ** 2 / expected).sum() < 30  # chi-square with 7 degrees of freedom: p < 1e-4
 

@@ -13,15 +13,15 @@ from asterism_proto.errors import InvalidRequest
 if TYPE_CHECKING:
     from asterism.export.methods import Balance
 
-METHODS = ("random", "metis", "ldg", "fennel")
+METHODS = ("random", "hash", "metis", "ldg", "fennel")
 
 Space = Annotated[str, typer.Option(help="The space to export.")]
 Parts = Annotated[int, typer.Option(min=1, help="How many partitions.")]
 Assign = Annotated[
     str,
     typer.Option(
-        metavar="random|metis|ldg|fennel|FOLDER",
-        help="Which node goes to which partition: by chance, so that few edges are cut (in memory; or streaming), or as <ntype>.txt files say.",
+        metavar="random|hash|metis|ldg|fennel|FOLDER",
+        help="Which node goes where: by chance, by id, so that few edges are cut (in memory or streaming), or as <ntype>.txt files say.",
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Of the assignment and of a sample.")]

@@ -13,7 +13,7 @@ from asterism.export.plan import Kind
 from asterism.export.source import Ids
 from asterism_proto.errors import InvalidRequest, NotFound
 from graphkit.jit import kernel, settled
-from graphkit.rng import below, key_of, word
+from graphkit.rng import below, key_of, mix64, word
 
 Owners = NDArray[np.int32]
 """int32[n]: the part of each node of a type, by rank."""
@@ -33,6 +33,19 @@ def random(ids: Ids, *, parts: int, seed: int, type_id: int) -> Owners:
     """A part for each node, independent and uniform: a function of (seed, type, id) alone."""
     out = np.empty(len(ids), np.int32)
     _hashed(settled(ids), key_of(seed, _PURPOSE, type_id), np.uint64(parts), out)
+    return out
+
+
+@kernel
+def _hashed_alone(ids: NDArray[np.int64], parts: np.uint64, out: NDArray[np.int32]) -> None:
+    for i in range(ids.shape[0]):
+        out[i] = np.int32(below(mix64(np.uint64(ids[i])), parts))
+
+
+def hashed(ids: Ids, *, parts: int) -> Owners:
+    """A part for each node, a function of its id alone that anybody can compute: the high half of splitmix64(id) * parts."""
+    out = np.empty(len(ids), np.int32)
+    _hashed_alone(settled(ids), np.uint64(parts), out)
     return out
 
 

@@ -24,7 +24,7 @@ from asterism_proto.errors import InvalidRequest, NotReady
 
 log = logging.getLogger("asterism.export")
 
-METHODS = ("random", "metis", *streaming.METHODS)
+METHODS = ("random", "hash", "metis", *streaming.METHODS)
 MAX_PARTS = 1 << 15
 MAX_CLASSES = 256
 _STEP = 1 << 20
@@ -99,8 +99,8 @@ def owners_of(run: Run, asked: Assignment, tables: list[NodeTable]) -> tuple[lis
         classes = _classes(run, asked.balance_ntypes, tables)
         numbered = _by_metis(run, asked, pairs, classes) if asked.method == "metis" else _by_stream(run, asked, pairs, classes, tables)
         return [numbered[a:b].copy() for a, b in pairwise(firsts.tolist())], str(asked.method)
-    if asked.method == "random":
-        return [_at_random(run, asked, kind, table) for kind, table in zip(run.plan.nodes, tables, strict=True)], "random"
+    if asked.method in ("random", "hash"):
+        return [_by_hash(run, asked, kind, table) for kind, table in zip(run.plan.nodes, tables, strict=True)], str(asked.method)
     counts = [len(table) for table in tables]
     found, made_for, algorithm = assign.from_folder(Path(asked.method), run.plan.nodes, counts, parts={asked.parts, asked.places})
     if made_for != asked.places:
@@ -111,10 +111,15 @@ def owners_of(run: Run, asked: Assignment, tables: list[NodeTable]) -> tuple[lis
     return found, algorithm
 
 
-def _at_random(run: Run, asked: Assignment, kind: Kind, table: NodeTable) -> assign.Owners:
+def _by_hash(run: Run, asked: Assignment, kind: Kind, table: NodeTable) -> assign.Owners:
     owners = run.blank(len(table), np.int32)
     for at in range(0, len(table), _STEP):
-        owners[at : at + _STEP] = assign.random(table.ids[at : at + _STEP], parts=asked.places, seed=asked.seed, type_id=kind.type_id)
+        ids = table.ids[at : at + _STEP]
+        owners[at : at + _STEP] = (
+            assign.hashed(ids, parts=asked.places)
+            if asked.method == "hash"
+            else assign.random(ids, parts=asked.places, seed=asked.seed, type_id=kind.type_id)
+        )
     return owners
 
 

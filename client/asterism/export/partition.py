@@ -86,8 +86,8 @@ def dgl(
         What to read, at one version, which is pinned; the folder to make, or an address as fsspec names it, which appears when
         all is written (at an address, ``manifest.json`` does), or with ``{part}`` or ``{host}`` in it, an address for each part
         (`dispatch`, from a folder beside ``scratch``); how many partitions.
-    assign : {"random", "metis", "ldg", "fennel"} or Path
-        Which part a node goes to: by a hash of (seed, type, id); so that few edges are cut, by METIS in memory or by a
+    assign : {"random", "hash", "metis", "ldg", "fennel"} or Path
+        Which part a node goes to: by a hash of (seed, type, id), or of the id alone; so that few edges are cut, by METIS in memory or by a
         streaming partitioner in some bytes per node; or as a folder says, with ``<ntype>.txt`` (a part per line, nodes
         by id) and ``partition_meta.json``.
     seed, version : int
