@@ -43,6 +43,7 @@ NEAREST = {
     "graphkit.growth": "paths",
     "graphd.layer": "paths",
     "graphd.walk": "paths",
+    "storaged.draw.walk": "paths",
     "storaged.kernel.distinct": "neighborhoods",
     "storaged.kernel.race": "neighborhoods",
 }

@@ -7,7 +7,7 @@ from tests.law.faults import Mutant, change
 DIFFERENT, UNION = "storaged.kernel.different", "storaged.kernel.union"
 PROBABILITY, EXCLUDING = "storaged.kernel.probability", "graphkit.excluding"
 NUMBERED, LAYERS = "graphd.numbered", "graphkit.layers"
-GROWTH, WALK = "graphkit.growth", "graphd.walk"
+GROWTH, WALK, STEPS = "graphkit.growth", "graphd.walk", "storaged.draw.walk"
 
 MUTANTS: tuple[Mutant, ...] = (
     change(
@@ -143,4 +143,7 @@ MUTANTS: tuple[Mutant, ...] = (
         WALK,
         ('sections["starts"] = self._starts[rows]', 'sections["starts"] = self.current[rows]'),
     ),
+    change("a step back by q", "tempting", STEPS, ("back=np.float64(1.0 / rules.p)", "back=np.float64(1.0 / rules.q)")),
+    change("p and q not looked at", "tempting", STEPS, ("sure=np.float64(min(1.0, away) / most)", "sure=np.float64(1.0)")),
+    change("bias over less than the largest", "classic", STEPS, ("max(1.0 / rules.p, 1.0, 1.0 / rules.q)", "max(1.0, 1.0 / rules.q)")),
 )
