@@ -52,7 +52,7 @@ def carried(
         if version not in (None, pinned):
             raise Conflict(f"version {version}: the export that was cut off is of version {pinned}; ask for that one, or do not resume")
         with held(graph, pinned, f"export to {target.shown}") as source:
-            pinned = _pin(source, layout, pinned)
+            pinned = int(place.state["version"]) if place.resumed else _pin(source, layout, pinned)
             digest = digest_of(source, pinned)
             if not place.resumed:
                 place = place.begin({**asked, "version": pinned, "digest": digest})

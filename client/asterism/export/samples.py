@@ -50,6 +50,10 @@ class SampledGraph:
         """How it is sampled, in words that JSON has."""
         return self._words
 
+    def digest(self, version: int) -> str:
+        """Of the version that is sampled."""
+        return self._graph.manifest(version).digest
+
     @contextmanager
     def pin(self, version: int | None = None, *, owner: str | None = None) -> Iterator[SampledGraph]:
         """The sample of one version, which stays while the block runs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -218,7 +219,9 @@ def _moved(source: Path, target: Path) -> None:
     """Rename, or where the two are on different disks, copy beside the target first."""
     try:
         source.rename(target)
-    except OSError:
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
         making = target.with_name(f"{target.name}.making")
         shutil.rmtree(making, ignore_errors=True)
         shutil.copytree(source, making)

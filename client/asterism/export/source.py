@@ -136,9 +136,19 @@ def counted(graph: Scannable, element: str, type_ids: Iterable[int], version: in
     return sum(described.count(element, type_id) for type_id in type_ids)
 
 
+@runtime_checkable
+class Digested(Protocol):
+    """A graph that is part of one that knows what its versions hold."""
+
+    def digest(self, version: int) -> str:
+        """Of the whole of a version."""
+
+
 def digest_of(graph: Scannable, version: int) -> str:
     """The digest of a version's content, where the graph knows; else nothing."""
-    return graph.manifest(version).digest if isinstance(graph, Describing) else ""
+    if isinstance(graph, Describing):
+        return graph.manifest(version).digest
+    return graph.digest(version) if isinstance(graph, Digested) else ""
 
 
 @runtime_checkable
