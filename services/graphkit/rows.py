@@ -71,7 +71,15 @@ def gathered(of: NDArray[np.int32], rows: NDArray[np.int64], bases: NDArray[np.u
 
 
 def put_rows(out: NDArray[Any], rows: NDArray[np.int64], values: NDArray[Any]) -> None:
-    """``out[rows] = values``, for rows within ``out``, which is contiguous; ``values`` is of its dtype and as wide."""
+    """``out[rows] = values``, for rows within ``out``, which is contiguous.
+
+    Raises
+    ------
+    ValueError
+        Where ``values`` are not as many, as wide and of the same dtype.
+    """
+    if values.shape != (len(rows), *out.shape[1:]) or values.dtype != out.dtype:
+        raise ValueError(f"values are {values.dtype}{list(values.shape)}, for {len(rows)} rows of {out.dtype}{list(out.shape[1:])}")
     across = math.prod(out.shape[1:])
     width = out.dtype.itemsize * across
     if not width or not len(rows):

@@ -39,3 +39,11 @@ def test_rows_are_gathered_from_the_column_that_each_is_of_and_are_zero_where_th
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found, expected)
     assert gathered(of[:0], rows[:0], addresses_of(columns), shape, np.dtype(dtype)).shape == (0, *shape)
+
+
+def test_values_that_do_not_fit_their_rows_are_refused() -> None:
+    out, rows = np.zeros((4, 2), np.float32), np.array([3, 0])
+    for values in (np.zeros((1, 2), np.float32), np.zeros((2, 3), np.float32), np.zeros((2, 2), np.float64)):
+        with pytest.raises(ValueError, match="for 2 rows of float32"):
+            put_rows(out, rows, values)
+    assert not out.any()
