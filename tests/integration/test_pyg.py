@@ -8,7 +8,8 @@ import pytest
 from tests.kit import pyg_env
 from tests.kit.pyg_env import Outcomes
 
-pytestmark = pytest.mark.pyg
+# The tests of a module are run together, by the first of them that is asked for.
+pytestmark = [pytest.mark.pyg, pytest.mark.timeout(960)]
 
 
 @pytest.fixture(scope="module")

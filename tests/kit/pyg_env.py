@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
+import signal
 import subprocess
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
@@ -12,6 +14,7 @@ from pathlib import Path
 
 SCRIPTS = Path(__file__).parent / "pyg"
 ROOT = SCRIPTS.parents[2]
+STOP_S = 60.0
 SOURCES = [str(ROOT / name) for name in ("proto", "client", "services")] + [str(ROOT)]
 
 
@@ -43,7 +46,7 @@ class Outcomes:
         assert name in self.passed, f"{name} did not run:\n{self.output[-4000:]}"
 
 
-def outcomes(python: Path, module: str, *options: str, home: Path, timeout_s: float = 540.0) -> Outcomes:
+def outcomes(python: Path, module: str, *options: str, home: Path, timeout_s: float = 840.0) -> Outcomes:
     """Run the tests of a module of `tests/kit/pyg`, all in one process."""
     told = home / f"{module}.xml"
     # PyG and torch warn about themselves: only there warnings are no failures.
@@ -83,4 +86,13 @@ def _done(python: Path, *words: object, home: Path, timeout_s: float, more: Mapp
         **(more or {}),
     }
     command = ["env", *(f"{key}={value}" for key, value in settings.items()), str(python), *map(str, words)]
-    return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout_s, check=False)
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+        try:
+            output, _ = running.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            running.send_signal(signal.SIGINT)  # so that it ends the daemons that it started
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                running.communicate(timeout=STOP_S)
+            running.kill()
+            raise
+    return subprocess.CompletedProcess(command, running.returncode, output)

@@ -61,11 +61,12 @@ def test_every_node_comes_once_an_epoch_over_ranks_and_workers(papers: Graph, wo
     assert orders[0] != orders[1]
 
 
-def test_spawned_workers_give_what_forked_ones_give(papers: Graph) -> None:
-    batches = [NodeBatches(papers, "paper", 300, sampled, seed=3) for _ in range(2)]
-    spawned, forked = (list(BatchLoader(b, 2, multiprocessing_context=context)) for b, context in zip(batches, ("spawn", "fork"), strict=True))
-    assert [batch.token for batch in spawned] == [batch.token for batch in forked]
-    assert Counter(node for batch in spawned for node in seeds_of(batch)) == EVERY
+def test_spawned_workers_give_what_forked_ones_give(embedded: Client) -> None:
+    with embedded.graph("citations").pin() as held:
+        batches = [NodeBatches(held, "paper", 300, sampled, seed=3) for _ in range(2)]
+        spawned, forked = (list(BatchLoader(b, 2, multiprocessing_context=context)) for b, context in zip(batches, ("spawn", "fork"), strict=True))
+        assert [batch.token for batch in spawned] == [batch.token for batch in forked]
+        assert Counter(node for batch in spawned for node in seeds_of(batch)) == EVERY
 
 
 def test_a_dataloader_of_torch_takes_them_too(papers: Graph) -> None:

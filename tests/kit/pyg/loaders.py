@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.kit.cluster import LocalCluster
 from tests.kit.shared import SHARED
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import LinkLoader, NodeLoader
@@ -88,8 +89,7 @@ def test_all_neighbors_and_none_are_what_they_say(papers: Graph) -> None:
     assert batch.num_sampled_edges[1:] == [0, 0]
 
 
-@pytest.mark.parametrize("context", ["fork", "spawn"])
-def test_worker_processes_give_the_batches_that_one_process_gives(papers: Graph, context: str) -> None:
+def same_in_workers(papers: Graph, context: str) -> None:
     def epoch(**more: Any) -> list[Data]:
         return list(NodeLoader(data_of(papers), NeighborSampler(papers, [5, 5], seed=7), input_nodes=torch.arange(600), batch_size=100, **more))
 
@@ -98,6 +98,15 @@ def test_worker_processes_give_the_batches_that_one_process_gives(papers: Graph,
     for one, other in zip(alone, together, strict=True):
         for name in ("n_id", "edge_index", "e_id", "x", "y", "input_id"):
             assert torch.equal(one[name], other[name]), name
+
+
+def test_forked_workers_give_the_batches_that_one_process_gives(papers: Graph) -> None:
+    same_in_workers(papers, "fork")
+
+
+def test_spawned_workers_give_the_batches_that_one_process_gives(cluster: LocalCluster) -> None:
+    with cluster.client().graph("citations").pin() as held:
+        same_in_workers(held, "spawn")
 
 
 def test_draws_follow_torch_or_a_seed_of_their_own(papers: Graph) -> None:
