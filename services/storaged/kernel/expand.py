@@ -15,6 +15,8 @@ from storaged.kernel.table import COLD, EID, HOT, INDPTR, NBR, ROWS, SLOTS, SUMS
 
 _FAR, _NEAR, _LATE = 24, 8, 4
 _RING = 32
+_PART, _ROW, _START, _DEGREE = range(4)
+"""Rows of ``ring``."""
 _SHORT = 1024
 """Draws of one node up to which several nodes are under way; more keep the memory busy by themselves."""
 _S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
@@ -133,6 +135,94 @@ def _put(
             weights[at + k] = heavy[own[k]] if heavy.shape[0] > 0 else np.float32(1.0)
 
 
+@inlined
+def _expand(
+    ids: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    key: np.uint64,
+    race_key: np.uint64,
+    parts: np.int64,
+    mod: bool,
+    table: NDArray[np.int64],
+    count: np.int64,
+    replace: bool,
+    uniform: bool,
+    sizes: NDArray[np.int32],
+    out: NDArray[np.int64],
+    eids: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    ring: NDArray[np.int64],
+    keys: NDArray[np.uint64],
+    drawn: NDArray[np.int64],
+    scratch: NDArray[np.int64],
+    marks: NDArray[np.int64],
+    values: NDArray[np.int64],
+    used: NDArray[np.int64],
+    heap_keys: NDArray[np.float64],
+    heap_tags: NDArray[np.int32],
+) -> Whole:
+    """`draw_expansion`, in arrays that are there: what is made here would be counted at every use."""
+    want_eids = eids.shape[0] > 0
+    shift, lines = shift_of_parts(parts), np.int64(drawn.shape[0])
+    late_by = np.int64(_LATE if lines > 1 else 0)
+    m, total = ids.shape[0], np.int64(0)
+    for step in range(m + _FAR + late_by):
+        if step < m:
+            at = step % _RING
+            part, row = find_row(ids[step], parts, shift, mod, table)
+            if part < 0:
+                return -1 - step
+            ring[_PART, at], ring[_ROW, at] = part, row
+            if row >= 0:
+                prefetch(view_at(table[part, INDPTR], table[part, ROWS] + 1, _I64), row)
+        near = step - (_FAR - _NEAR)
+        if 0 <= near < m:
+            at = near % _RING
+            part, row = ring[_PART, at], ring[_ROW, at]
+            keys[at] = derive(key, np.uint64(positions[near]))
+            ring[_START, at], ring[_DEGREE, at] = np.int64(0), np.int64(0)
+            if row >= 0:
+                indptr = view_at(table[part, INDPTR], table[part, ROWS] + 1, _I64)
+                start, degree = indptr[row], indptr[row + 1] - indptr[row]
+                ring[_START, at], ring[_DEGREE, at] = start, degree
+                if not uniform and table[part, HOT] != 0 and degree > 0 and (replace or degree > count):
+                    hot = view_at(table[part, HOT], table[part, SLOTS], _U64)
+                    for k in range(count):
+                        prefetch(hot, start + np.int64(below(word(keys[at], np.uint64(k)), np.uint64(degree))))
+                    if not replace:
+                        prefetch(view_at(table[part, SUMS], table[part, ROWS], _F64), row)
+        i = step - _FAR
+        if 0 <= i < m:
+            at = i % _RING
+            part, start, degree = ring[_PART, at], ring[_START, at], ring[_DEGREE, at]
+            slots = table[part, SLOTS]
+            own = drawn[i % lines]
+            found: Whole = np.int64(0)
+            if degree > 0:
+                hot = view_at(table[part, HOT], np.int64(0) if uniform or table[part, HOT] == 0 else slots, _U64)
+                cold = view_at(table[part, COLD], np.int64(0) if uniform or table[part, HOT] == 0 else slots, _U32)
+                if replace:
+                    for k in range(count):
+                        own[k] = _draw_one(keys[at], k, start, degree, hot, cold)
+                    found = count if count > 0 and own[0] >= 0 else np.int64(0)
+                else:
+                    race = derive(race_key, np.uint64(positions[i]))
+                    weighted = not uniform and table[part, WEIGHTS] != 0
+                    row = ring[_ROW, at]
+                    found = _distinct(
+                        table, part, row, keys[at], race, start, degree, count, weighted, scratch, marks, values, used, heap_keys, heap_tags, own
+                    )
+            sizes[i] = found
+            _ask_for(table, part, own[:found], want_eids)
+        late = step - _FAR - int(late_by)
+        if 0 <= late < m:
+            at = late % _RING
+            ready = np.int64(sizes[late])
+            _put(table, ring[_PART, at], drawn[late % lines, :ready], total, out, eids, weights)
+            total += ready
+    return total
+
+
 @kernel
 def draw_expansion(
     ids: NDArray[np.int64],
@@ -175,8 +265,6 @@ def draw_expansion(
     int
         How many there are in all; -1 - i where the part of ``ids[i]`` is not held here.
     """
-    m = ids.shape[0]
-    shift = shift_of_parts(parts)
     bits = np.int64(4)
     while np.int64(1) << bits < 4 * count:
         bits += np.int64(1)
@@ -184,69 +272,33 @@ def draw_expansion(
     values, used = np.empty(marks.shape[0], np.int64), np.empty(count, np.int64)
     scratch = np.full(DIRECT, np.int64(-1), np.int64)
     heap_keys, heap_tags = np.empty(count, np.float64), np.zeros(count, np.int32)
-    part_of, row_of = np.zeros(_RING, np.int64), np.zeros(_RING, np.int64)
-    start_of, degree_of = np.zeros(_RING, np.int64), np.zeros(_RING, np.int64)
-    key_of = np.zeros(_RING, np.uint64)
-    late_by = np.int64(_LATE if count <= _SHORT else 0)
-    lines = np.int64(_RING if count <= _SHORT else 1)
-    drawn = np.empty((lines, count), np.int64)
-    want_eids = eids.shape[0] > 0
-    total = np.int64(0)
-    for step in range(m + _FAR + late_by):
-        if step < m:
-            at = step % _RING
-            part, row = find_row(ids[step], parts, shift, mod, table)
-            if part < 0:
-                return -1 - step
-            part_of[at], row_of[at] = part, row
-            if row >= 0:
-                prefetch(view_at(table[part, INDPTR], table[part, ROWS] + 1, _I64), row)
-        near = step - (_FAR - _NEAR)
-        if 0 <= near < m:
-            at = near % _RING
-            part, row = part_of[at], row_of[at]
-            key_of[at] = derive(key, np.uint64(positions[near]))
-            start_of[at], degree_of[at] = np.int64(0), np.int64(0)
-            if row >= 0:
-                indptr = view_at(table[part, INDPTR], table[part, ROWS] + 1, _I64)
-                start, degree = indptr[row], indptr[row + 1] - indptr[row]
-                start_of[at], degree_of[at] = start, degree
-                if not uniform and table[part, HOT] != 0 and degree > 0 and (replace or degree > count):
-                    hot = view_at(table[part, HOT], table[part, SLOTS], _U64)
-                    for k in range(count):
-                        prefetch(hot, start + np.int64(below(word(key_of[at], np.uint64(k)), np.uint64(degree))))
-                    if not replace:
-                        prefetch(view_at(table[part, SUMS], table[part, ROWS], _F64), row)
-        i = step - _FAR
-        if 0 <= i < m:
-            at = i % _RING
-            part, start, degree = part_of[at], start_of[at], degree_of[at]
-            slots = table[part, SLOTS]
-            own = drawn[i % lines]
-            found: Whole = np.int64(0)
-            if degree > 0:
-                hot = view_at(table[part, HOT], np.int64(0) if uniform or table[part, HOT] == 0 else slots, _U64)
-                cold = view_at(table[part, COLD], np.int64(0) if uniform or table[part, HOT] == 0 else slots, _U32)
-                if replace:
-                    for k in range(count):
-                        own[k] = _draw_one(key_of[at], k, start, degree, hot, cold)
-                    found = count if count > 0 and own[0] >= 0 else np.int64(0)
-                else:
-                    race = derive(race_key, np.uint64(positions[i]))
-                    weighted = not uniform and table[part, WEIGHTS] != 0
-                    row = row_of[at]
-                    found = _distinct(
-                        table, part, row, key_of[at], race, start, degree, count, weighted, scratch, marks, values, used, heap_keys, heap_tags, own
-                    )
-            sizes[i] = found
-            _ask_for(table, part, own[:found], want_eids)
-        late = step - _FAR - int(late_by)
-        if 0 <= late < m:
-            at = late % _RING
-            ready = np.int64(sizes[late])
-            _put(table, part_of[at], drawn[late % lines, :ready], total, out, eids, weights)
-            total += ready
-    return total  # type: ignore[return-value]  # an int64 here and an int to the caller
+    ring, keys = np.zeros((4, _RING), np.int64), np.zeros(_RING, np.uint64)
+    drawn = np.empty((np.int64(_RING if count <= _SHORT else 1), count), np.int64)
+    return _expand(  # type: ignore[return-value]  # an int64 here and an int to the caller
+        ids,
+        positions,
+        key,
+        race_key,
+        parts,
+        mod,
+        table,
+        count,
+        replace,
+        uniform,
+        sizes,
+        out,
+        eids,
+        weights,
+        ring,
+        keys,
+        drawn,
+        scratch,
+        marks,
+        values,
+        used,
+        heap_keys,
+        heap_tags,
+    )
 
 
 @kernel
