@@ -38,7 +38,8 @@ from storaged.kernel.table import INDPTR, NBR
 def fate_of(lanes: NDArray[np.int64], lane: Whole, ends: NDArray[np.int64], keys: NDArray[np.uint64], way: Way) -> Whole:
     """What becomes of a walk's draw, where it came from somewhere."""
     coin = unit(word(mix64(keys[RETURN_KEY, lanes[lane, STEP]] + np.uint64(lanes[lane, TAG])), np.uint64(0)))
-    if lanes[lane, FOUND] == lanes[lane, BEFORE] and ends[FAR, lanes[lane, EDGE]] == lanes[lane, BEFORE_KIND]:
+    kind = lanes[lane, BEFORE_KIND]  # -1 where it lives elsewhere and ids are global: then the id is enough
+    if lanes[lane, FOUND] == lanes[lane, BEFORE] and (kind < 0 or ends[FAR, lanes[lane, EDGE]] == kind):
         return TAKEN if coin * way.most < way.back else REFUSED
     if coin < way.sure:
         return TAKEN
