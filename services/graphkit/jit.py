@@ -10,7 +10,10 @@ kept by whoever made the addresses, and no bound is looked at.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numba
@@ -39,8 +42,7 @@ def kernel(fn: Callable[P, R]) -> Callable[P, R]:
     """
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
-    compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, error_model="numpy")(fn)
-    return compiled
+    return _stamped(numba.njit(cache=True, nogil=True, error_model="numpy")(fn), fn)
 
 
 def inlined(fn: Callable[P, R]) -> Callable[P, R]:
@@ -52,8 +54,27 @@ def inlined(fn: Callable[P, R]) -> Callable[P, R]:
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
     options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "inline": "never", "forceinline": True, "_nrt": False}
-    compiled: Callable[P, R] = numba.njit(**options)(fn)
-    return compiled
+    return _stamped(numba.njit(**options)(fn), fn)
+
+
+def _stamped(compiled: Any, fn: Callable[P, R]) -> Callable[P, R]:
+    """Have what is cached of a kernel count as its own only while the steps and constants that it was compiled with are the same, too.
+
+    Numba looks at the kernel's own file. These are in files beside it, or here.
+    """
+    cached = compiled._cache._cache_file
+    cached._source_stamp = (cached._source_stamp, _sources(Path(fn.__code__.co_filename).parent))
+    dispatcher: Callable[P, R] = compiled
+    return dispatcher
+
+
+@cache
+def _sources(folder: Path) -> bytes:
+    """A digest of what the kernels of a folder are made of."""
+    digest = hashlib.sha256()
+    for path in [*sorted(folder.glob("*.py")), *sorted(Path(__file__).parent.glob("*.py"))]:
+        digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return digest.digest()
 
 
 def settled(array: NDArray[Any]) -> NDArray[Any]:
