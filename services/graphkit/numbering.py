@@ -15,13 +15,13 @@ from graphkit.rng import derive, mix64
 _SMALLEST = 1 << 14
 _AHEAD = 16
 _KEPT, _KEPT_SLOTS = 8, 1 << 20
-_LAST_TURN = (1 << 31) - 1
-_S32, _LOW = np.int64(32), np.int64(0xFFFFFFFF)
+_LAST_TURN = (1 << 12) - 1
+_TURN, _HASH, _S32, _LOW, _ONE = np.uint64(52), np.uint64(44), np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(1)
 
 
 @inlined
-def _hash(node: np.int64, tree: np.int32) -> np.uint64:
-    return mix64(np.uint64(node) + mix64(np.uint64(tree)))
+def _hash(node: np.int64, tree: np.int32, apart: bool) -> np.uint64:
+    return mix64(np.uint64(node) + mix64(np.uint64(tree))) if apart else mix64(np.uint64(node))
 
 
 @kernel
@@ -29,62 +29,68 @@ def _assign(
     ids: NDArray[np.int64],
     trees: NDArray[np.int32],
     start: np.int64,
-    turn: np.int64,
-    table: NDArray[np.int64],
+    turn: np.uint64,
+    table: NDArray[np.uint64],
     node_ids: NDArray[np.int64],
     node_trees: NDArray[np.int32],
     count: NDArray[np.int64],
     out: NDArray[np.int32],
 ) -> int:
-    """Number ids from ``start`` on until all are, or the slots are half taken; gives where it stopped.
+    """Number ids from ``start`` on until all are, or a third of the slots are taken; gives where it stopped.
 
-    A slot is two words beside each other: an id, and turn << 32 | number. One of another turn is free, so that a table
-    need not be cleared for its next use.
+    A slot is turn, some bits of the hash, and a number. One of another turn is free, so that a table need not be cleared for its next use.
     """
-    slots = table.shape[0] // 2
-    mask = np.uint64(slots - 1)
-    n = ids.shape[0]
-    apart = trees.shape[0] > 0
-    filled = count[0]
+    mask, n, apart = np.uint64(table.shape[0] - 1), ids.shape[0], trees.shape[0] > 0
+    filled, most = count[0], table.shape[0] // 3
+    hashes = np.empty(_AHEAD, np.uint64)
+    for i in range(start, min(start + _AHEAD, n)):
+        hashes[(i - start) % _AHEAD] = _hash(ids[i], trees[i] if apart else np.int32(0), apart)
     for i in range(start, n):
+        at = hashes[(i - start) % _AHEAD]
         ahead = i + _AHEAD
         if ahead < n:
-            prefetch(table, 2 * np.int64(_hash(ids[ahead], trees[ahead] if apart else np.int32(0)) & mask))
-        node = ids[i]
+            coming = _hash(ids[ahead], trees[ahead] if apart else np.int32(0), apart)
+            hashes[(i - start) % _AHEAD] = coming
+            prefetch(table, np.int64(coming & mask))
+        node, tree = ids[i], trees[i] if apart else np.int32(0)
         if node < 0:
             out[i] = -1
             continue
-        if 2 * filled >= slots:
+        if filled >= most:
             count[0] = filled
             return int(i)
-        tree = trees[i] if apart else np.int32(0)
-        at = np.int64(_hash(node, tree) & mask)
-        number = np.int64(-1)
-        while table[2 * at + 1] >> _S32 == turn:
-            if table[2 * at] == node:
-                there = table[2 * at + 1] & _LOW
-                if not apart or node_trees[there] == tree:
-                    number = there
-                    break
-            at = (at + 1) & np.int64(mask)
-        if number < 0:
-            number = filled
-            table[2 * at], table[2 * at + 1] = node, turn << _S32 | number
-            node_ids[number], node_trees[number] = node, tree
-            filled += 1
+        mark = turn << _TURN | at >> _HASH << _S32
+        at &= mask
+        while True:
+            slot = table[at]
+            free, number = slot >> _TURN != turn, np.int64(slot & _LOW)
+            # Of a free slot it is some number of before: there is an id of that number, too.
+            same = (slot & ~_LOW == mark) & (node_ids[number] == node) & (not apart or node_trees[number] == tree)
+            if free | same:
+                break
+            at = (at + _ONE) & mask
+        # A branch on whether it is new would be mispredicted every other time: what is known is written once more.
+        number = filled if free else number
+        table[at] = mark | np.uint64(number)
+        node_ids[number], node_trees[number] = node, tree
+        filled += np.int64(free)
         out[i] = number
     count[0] = filled
     return int(n)
 
 
 @kernel
-def _refill(turn: np.int64, table: NDArray[np.int64], node_ids: NDArray[np.int64], node_trees: NDArray[np.int32], count: np.int64) -> None:
-    mask = np.int64(table.shape[0] // 2 - 1)
+def _refill(
+    turn: np.uint64, table: NDArray[np.uint64], node_ids: NDArray[np.int64], node_trees: NDArray[np.int32], count: np.int64, apart: bool
+) -> None:
+    mask = np.uint64(table.shape[0] - 1)
     for i in range(count):
-        at = np.int64(_hash(node_ids[i], node_trees[i])) & mask
-        while table[2 * at + 1] >> _S32 == turn:
-            at = (at + 1) & mask
-        table[2 * at], table[2 * at + 1] = node_ids[i], turn << _S32 | np.int64(i)
+        at = _hash(node_ids[i], node_trees[i], apart)
+        mark = turn << _TURN | at >> _HASH << _S32
+        at &= mask
+        while table[at] >> _TURN == turn:
+            at = (at + _ONE) & mask
+        table[at] = mark | np.uint64(i)
 
 
 @kernel
@@ -120,13 +126,13 @@ class _Room:
     """The arrays of a numbering, used again by later ones: fresh pages cost more than filling them."""
 
     def __init__(self, slots: int) -> None:
-        self.table = np.zeros(2 * slots, np.int64)
-        self.ids, self.trees = np.empty(slots // 2 + 1, np.int64), np.empty(slots // 2 + 1, np.int32)
+        self.table = np.zeros(slots, np.uint64)
+        self.ids, self.trees = np.zeros(slots // 3 + 1, np.int64), np.zeros(slots // 3 + 1, np.int32)
         self.turn = 0
 
     @property
     def slots(self) -> int:
-        return self.table.size // 2
+        return self.table.size
 
     def begin(self) -> None:
         """Forget what is in the slots."""
@@ -164,6 +170,7 @@ class Numbering:
     def __init__(self) -> None:
         self._room = _rooms.take()
         self._count = np.zeros(1, np.int64)
+        self._apart = False
 
     @classmethod
     @contextmanager
@@ -201,6 +208,7 @@ class Numbering:
         -------
         int32[n]
         """
+        self._apart = trees is not None
         out = np.empty(ids.size, np.int32)
         ids, of = settled(ids), settled(np.zeros(0, np.int32) if trees is None else trees)
         at = self._go_on(ids, of, 0, out)
@@ -211,11 +219,11 @@ class Numbering:
 
     def _go_on(self, ids: NDArray[np.int64], trees: NDArray[np.int32], at: int, out: NDArray[np.int32]) -> int:
         room = self._room
-        return int(_assign(ids, trees, np.int64(at), np.int64(room.turn), room.table, room.ids, room.trees, self._count, out))
+        return int(_assign(ids, trees, np.int64(at), np.uint64(room.turn), room.table, room.ids, room.trees, self._count, out))
 
     def _grow(self) -> None:
-        room = _Room(4 * self._room.slots)
+        room = _Room(2 * self._room.slots)
         room.begin()
         room.ids[: len(self)], room.trees[: len(self)] = self.ids, self.trees
-        _refill(np.int64(room.turn), room.table, room.ids, room.trees, np.int64(len(self)))
+        _refill(np.uint64(room.turn), room.table, room.ids, room.trees, np.int64(len(self)), self._apart)
         self._room = room
