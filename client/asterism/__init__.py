@@ -29,7 +29,7 @@ from asterism_proto.errors import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from asterism import ops, records
+    from asterism import euler, ops, records
     from asterism.client import Client
     from asterism.graph import Graph
     from asterism.loading import Load
@@ -57,6 +57,7 @@ __all__ = [
     "__version__",
     "connect",
     "errors",
+    "euler",
     "open",
     "ops",
     "records",
@@ -77,7 +78,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for."""
-    if name in ("ops", "records"):
+    if name in ("euler", "ops", "records"):
         return import_module(f"asterism.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'asterism' has no attribute {name!r}")

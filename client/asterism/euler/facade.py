@@ -1,0 +1,89 @@
+"""The whole of Euler's operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from asterism import ops
+from asterism.euler.features import Featured
+from asterism_proto.errors import InvalidRequest
+
+SCATTERS = {"add": ops.scatter_add, "max": ops.scatter_max, "mean": ops.scatter_mean, "softmax": ops.scatter_softmax}
+
+
+class Euler(Featured):
+    """Euler's operators over a graph, by its names, with its arguments and shapes.
+
+    Parameters
+    ----------
+    graph : Graph
+        In a space of ``ids: global``, or with one node type. Of one version where it is from a `Graph.pin`, or `Graph.at`.
+    framework : {"numpy", "torch"}
+        What comes back: arrays and `SparseTensor`, or torch's tensors. Both are taken.
+
+    Raises
+    ------
+    InvalidRequest
+        Where ids are per type and there are several; where there is no such framework.
+
+    Examples
+    --------
+    >>> tf_euler = asterism.euler.Euler(asterism.connect("localhost:9669", space="graph"))  # doctest: +SKIP
+    >>> tf_euler.sample_neighbor(tf_euler.sample_node(32, "-1"), ["0", "1"], 10)  # doctest: +SKIP
+    """
+
+    def gen_pair(self, paths: ArrayLike, left_win_size: int, right_win_size: int) -> Any:
+        """Skip-gram pairs of walks, of each centre those before it, the nearest first, then those behind it.
+
+        Parameters
+        ----------
+        paths : int64[b, length]
+
+        Returns
+        -------
+        int64[b, pairs, 2]
+            As many of each walk: what is no node stands in its pairs too. `asterism.ops.walk_pairs` leaves it out.
+        """
+        walks = np.asarray(paths, np.int64)
+        places = ops.pair_places(np.zeros_like(walks), left_win_size, right_win_size)
+        each = len(places) // len(walks) if len(walks) else 0
+        return self._to.dense(walks.reshape(-1)[places].reshape(len(walks), each, 2))
+
+    def inflate_idx(self, idx: ArrayLike) -> Any:
+        """Where each occurrence goes when unique values are written as often as they occur: int32; `asterism.ops.inflate_idx`."""
+        return self._to.dense(ops.inflate_idx(idx).astype(np.int32))
+
+    def sparse_gather(self, gather_idx: ArrayLike, indices: ArrayLike, values: ArrayLike, dense_shape: Sequence[int]) -> Any:
+        """Rows of a sparse tensor, in the order of ``gather_idx``: a sparse tensor; `asterism.ops.sparse_gather`."""
+        at, held, shape = ops.sparse_gather(gather_idx, indices, values, [int(extent) for extent in dense_shape])
+        return self._to.sparse(at, held, shape)
+
+    def gather(self, params: Any, indices: Any) -> Any:
+        """Rows of ``params``; of a tensor with a gradient; so are the scatters."""
+        return ops.gather(params, indices)
+
+    def scatter_add(self, updates: Any, indices: Any, size: int) -> Any:
+        """Sums by place; `asterism.ops.scatter_add`."""
+        return ops.scatter_add(updates, indices, size)
+
+    def scatter_max(self, updates: Any, indices: Any, size: int) -> Any:
+        """The largest by place, -1e9 where there is none; `asterism.ops.scatter_max`."""
+        return ops.scatter_max(updates, indices, size)
+
+    def scatter_mean(self, updates: Any, indices: Any, size: int) -> Any:
+        """Means by place; `asterism.ops.scatter_mean`."""
+        return ops.scatter_mean(updates, indices, size)
+
+    def scatter_softmax(self, updates: Any, indices: Any, size: int) -> Any:
+        """Softmax among those of one place; `asterism.ops.scatter_softmax`."""
+        return ops.scatter_softmax(updates, indices, size)
+
+    def scatter_(self, op: str, updates: Any, indices: Any, size: int) -> Any:
+        """The scatter called ``op``: add, max, mean or softmax."""
+        if op not in SCATTERS:
+            raise InvalidRequest(f"op {op!r}: expected {', '.join(SCATTERS)}")
+        return SCATTERS[op](updates, indices, size)

@@ -1,0 +1,197 @@
+"""Nodes, edges, neighbors and walks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from asterism.euler.types import Typed, TypesAsked, no_condition, nodes_of
+from asterism.euler.values import filled, rows_as_sparse
+from asterism.records import NeighborSample, Ragged, TopNeighbors
+from asterism_proto.errors import InvalidRequest
+
+
+class Sampling(Typed):
+    """The part that draws nodes, edges, neighbors and walks."""
+
+    def sample_node(self, count: int, node_type: TypesAsked = -1, condition: str = "", *, seed: int | None = None) -> Any:
+        """Draw nodes by weight, with replacement.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+        node_type : str, int, or list of these
+            From these types together; -1: from all.
+        condition : str
+            Refused.
+        seed : int, optional
+            Of the draw, so that it can be made again; likewise of every draw here.
+
+        Returns
+        -------
+        int64[count]
+
+        Raises
+        ------
+        NotFound
+            Where there is nothing to draw.
+        """
+        no_condition(condition)
+        return self._to.dense(self.graph.sample_nodes(count, self._node_names(node_type), seed=seed).nodes)
+
+    def sample_node_with_src(self, src_nodes: ArrayLike, count: int, *, seed: int | None = None) -> Any:
+        """Draw nodes of the type of each source.
+
+        Returns
+        -------
+        int64[n, count]
+
+        Raises
+        ------
+        NotFound
+            Where a source is not there.
+        """
+        src = nodes_of(src_nodes)
+        return self._to.dense(self.graph.sample_nodes_like(src, count, ntype=self._ntype, seed=seed).nodes)
+
+    def sample_edge(self, count: int, edge_type: TypesAsked = None, *, seed: int | None = None) -> Any:
+        """Draw edges by weight, with replacement; -1 or None: of all types together.
+
+        Returns
+        -------
+        int64[count, 3]
+            Source, destination, number of the type.
+        """
+        drawn = self.graph.sample_edges(count, self._edge_names(edge_type), seed=seed)
+        return self._to.dense(np.stack([drawn.src, drawn.dst, self._relation_numbers(drawn.types).astype(np.int64)], axis=1))
+
+    def sample_graph_label(self, batch_num: int, *, seed: int | None = None) -> Any:
+        """Draw labels of graphs, each alike: bytes [batch_num]."""
+        return self._to.texts(self.graph.sample_graph_labels(batch_num, seed=seed).labels)
+
+    def get_graph_by_label(self, labels: Iterable[bytes | str]) -> Any:
+        """The nodes of graphs.
+
+        Returns
+        -------
+        sparse int64[n, most nodes]
+            The row of a label that nobody has is empty.
+        """
+        found = self.graph.graph_nodes(labels)
+        return rows_as_sparse(self._to, (found.indptr, found.nodes))
+
+    def sample_neighbor(
+        self, nodes: ArrayLike, edge_types: TypesAsked, count: int, default_node: int = -1, condition: str = "", *, seed: int | None = None
+    ) -> tuple[Any, Any, Any]:
+        """Draw neighbors by weight, with replacement, over the union of the edge types.
+
+        Parameters
+        ----------
+        nodes : int64
+            Of any shape, laid flat: n nodes.
+        edge_types : str, int, or list of these
+            -1: all.
+        count : int
+            Neighbors per node.
+        default_node : int
+            What stands where there is none, with weight 0 and type -1.
+        condition : str
+            Refused.
+
+        Returns
+        -------
+        neighbors, weights, types : int64[n, count], float32[n, count], int32[n, count]
+        """
+        no_condition(condition)
+        found = self.graph.sample_neighbors(nodes_of(nodes), self._edge_names(edge_types), count, ntype=self._ntype, seed=seed)
+        return self._padded(found, default_node)
+
+    def get_top_k_neighbor(
+        self, nodes: ArrayLike, edge_types: TypesAsked, k: int, default_node: int = -1, condition: str = ""
+    ) -> tuple[Any, Any, Any]:
+        """The k heaviest neighbors, the heaviest first, ties by id; as of `sample_neighbor`, [n, k] each."""
+        no_condition(condition)
+        return self._padded(self.graph.top_k_neighbors(nodes_of(nodes), self._edge_names(edge_types), k, ntype=self._ntype), default_node)
+
+    def get_full_neighbor(self, nodes: ArrayLike, edge_types: TypesAsked, condition: str = "") -> tuple[Any, Any, Any]:
+        """All neighbors, by edge type as asked for, then by id.
+
+        Returns
+        -------
+        neighbors, weights, types : sparse int64, float32, int32 [n, longest row]
+        """
+        return self._full(nodes, edge_types, condition, None)
+
+    def get_sorted_full_neighbor(self, nodes: ArrayLike, edge_types: TypesAsked, condition: str = "") -> tuple[Any, Any, Any]:
+        """All neighbors, by id; as of `get_full_neighbor`."""
+        return self._full(nodes, edge_types, condition, "id")
+
+    def sample_fanout(
+        self, nodes: ArrayLike, edge_types: Sequence[TypesAsked], counts: Sequence[int], default_node: int = -1, *, seed: int | None = None
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        """Draw neighbors of neighbors: hop h draws ``counts[h]`` of every entry of the hop before, each entry by itself.
+
+        Returns
+        -------
+        neighbors : list of int64
+            The nodes [n] first, then [n * counts[0]], [n * counts[0] * counts[1]], ..
+        weights, types : lists of float32, int32
+            Of each hop, flat.
+        """
+        found = self.graph.sample_fanout(nodes_of(nodes), self._path("edge_types", edge_types), counts, ntype=self._ntype, seed=seed)
+        return (
+            [self._to.dense(found.seeds), *(self._to.dense(filled(hop.nodes, default_node)) for hop in found.hops)],
+            [self._to.dense(np.asarray(hop.weights)) for hop in found.hops],
+            [self._to.dense(self._relation_numbers(hop.types)) for hop in found.hops],
+        )
+
+    def random_walk(
+        self,
+        nodes: ArrayLike,
+        edge_types: Sequence[TypesAsked],
+        p: float = 1.0,
+        q: float = 1.0,
+        default_node: int = -1,
+        *,
+        seed: int | None = None,
+    ) -> Any:
+        """Walk from each node, by weight, with node2vec's p and q.
+
+        Parameters
+        ----------
+        edge_types : list
+            The edge types of each step.
+
+        Returns
+        -------
+        int64[n, steps + 1]
+            The start first; ``default_node`` behind a dead end.
+        """
+        steps = self._path("edge_types", edge_types)
+        walks = self.graph.random_walk(nodes_of(nodes), steps, p=p, q=q, ntype=self._ntype, seed=seed)
+        return self._to.dense(filled(walks.nodes, default_node))
+
+    def _padded(self, found: NeighborSample | TopNeighbors, default_node: int) -> tuple[Any, Any, Any]:
+        weights = np.asarray(found.weights)
+        return (
+            self._to.dense(filled(found.nodes, default_node)),
+            self._to.dense(weights),
+            self._to.dense(self._relation_numbers(found.types)),
+        )
+
+    def _full(self, nodes: ArrayLike, edge_types: TypesAsked, condition: str, sort: str | None) -> tuple[Any, Any, Any]:
+        no_condition(condition)
+        found: Ragged = self.graph.neighbors(nodes_of(nodes), self._edge_names(edge_types), ntype=self._ntype, sort=sort, edge_ids=False)
+        columns = (found.nodes, np.asarray(found.weights), self._relation_numbers(found.types))
+        ids, weights, types = (rows_as_sparse(self._to, (found.indptr, column)) for column in columns)
+        return ids, weights, types
+
+
+def same_hops(edge_types: Sequence[TypesAsked], counts: Sequence[int]) -> None:
+    """Refuse lists of different lengths."""
+    if len(edge_types) != len(counts) or not len(counts):
+        raise InvalidRequest(f"edge_types {edge_types!r} and counts {counts!r}: expected two lists of the same length, one entry per hop")

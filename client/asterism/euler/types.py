@@ -1,0 +1,149 @@
+"""Types as Euler names them: by name, by number, by a text that is a number, and -1 for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from asterism.arrays import Ids, Types
+from asterism.euler.values import framework_called
+from asterism.foreign import as_name
+from asterism.graph import Graph
+from asterism_proto.errors import InvalidRequest, NotFound
+
+TypesAsked = Any
+"""A name or number, a list or array of them, or -1, "-1" or None for all."""
+
+UNKNOWN = np.int32(np.iinfo(np.int32).min)
+"""The type of a node that is not there."""
+
+
+class Typed:
+    """The part that knows types, and the graph that is asked.
+
+    A node type's number is its place in the schema. Euler's edge types know no types of their ends: an edge type of Euler's is a
+    *relation*, with every triple of that name, and its number is the place of the first of them. A triple's name means that one alone.
+    """
+
+    def __init__(self, graph: Graph, *, framework: str = "numpy") -> None:
+        schema = graph.schema
+        if schema.ids != "global" and len(schema.node_types) > 1:
+            raise InvalidRequest(
+                f"space {graph.space!r} has ids per type and types {', '.join(t.name for t in schema.node_types)}: "
+                "Euler names a node by its id alone; load the graph into a space of `ids: global`"
+            )
+        self.graph = graph
+        self._to = framework_called(framework)
+        self._node_types = [t.name for t in schema.node_types]
+        self._ntype = self._node_types[0] if len(self._node_types) == 1 else None
+        self._triples = [t.name for t in schema.edge_types]
+        self._relations = list(dict.fromkeys(t.relation for t in schema.edge_types))
+        self._relation_of = np.array([*(self._relations.index(t.relation) for t in schema.edge_types), -1], np.int32)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.graph!r})"
+
+    def get_node_type_id(self, types: TypesAsked) -> Any:
+        """The numbers of node types.
+
+        Parameters
+        ----------
+        types : str, int, or list of these
+            Names, or numbers, which are checked. Where the first is -1: all.
+
+        Returns
+        -------
+        int32[t]
+
+        Raises
+        ------
+        NotFound
+            Where there is no such type.
+        """
+        return self._to.dense(np.array(self._node_type_ids(types), np.int32))
+
+    def get_edge_type_id(self, types: TypesAsked) -> Any:
+        """The numbers of edge types; as `get_node_type_id`."""
+        return self._to.dense(
+            np.array([self._relation_id(word) for word in _each(types)] if not _all(types) else range(len(self._relations)), np.int32)
+        )
+
+    def _node_type_ids(self, types: TypesAsked) -> list[int]:
+        if _all(types):
+            return list(range(len(self._node_types)))
+        return [_number("node type", self._node_types, word) for word in _each(types)]
+
+    def _node_names(self, types: TypesAsked) -> list[str] | None:
+        """Node types as a graph takes them."""
+        return None if _all(types) else [self._node_types[number] for number in self._node_type_ids(types)]
+
+    def _relation_id(self, word: Any) -> int:
+        if word in self._triples:
+            number = int(self._relation_of[self._triples.index(word)])
+            if int((self._relation_of == number).sum()) > 1:
+                raise InvalidRequest(f"edge type {word!r} is one of several of {self._relations[number]!r}, and has no number of its own")
+            return number
+        return _number("edge type", self._relations, word)
+
+    def _edge_names(self, types: TypesAsked) -> list[str] | None:
+        """Edge types as a graph takes them: triples, in the order in which they were asked for."""
+        if _all(types):
+            return None
+        found: list[str] = []
+        for word in _each(types):
+            found += [word] if word in self._triples else self._triples_of(_number("edge type", self._relations, word))
+        return list(dict.fromkeys(found))
+
+    def _triples_of(self, relation: int) -> list[str]:
+        return [name for name, number in zip(self._triples, self._relation_of, strict=False) if number == relation]
+
+    def _path(self, what: str, steps: Sequence[TypesAsked]) -> list[list[str] | None]:
+        """The edge types of each hop."""
+        if isinstance(steps, str):
+            raise InvalidRequest(f"{what} {steps!r}: expected a list with the edge types of each hop")
+        return [self._edge_names(step) for step in steps]
+
+    def _held(self) -> Graph:
+        """The graph at one version, for what takes several calls."""
+        return self.graph if self.graph.version is not None else self.graph.at(self.graph.manifest().version)
+
+    def _relation_numbers(self, edge_types: Types) -> Types:
+        """Euler's numbers of edge types; -1 stays."""
+        return self._relation_of[edge_types]
+
+
+def nodes_of(nodes: ArrayLike) -> Ids:
+    """Nodes of any shape, laid flat."""
+    return np.asarray(nodes).reshape(-1)
+
+
+def no_condition(condition: str) -> None:
+    """Refuse a condition."""
+    if condition:
+        raise InvalidRequest(f"condition {condition!r}: a condition can not be given yet; leave it out, and select from what comes back")
+
+
+def _each(types: TypesAsked) -> list[Any]:
+    if isinstance(types, str | bytes | int | np.integer):
+        types = [types]
+    found = list(types) if isinstance(types, list | tuple) else np.asarray(types).reshape(-1).tolist()
+    return [word.decode() if isinstance(word, bytes) else word for word in found]
+
+
+def _all(types: TypesAsked) -> bool:
+    return types is None or _each(types)[:1] in ([-1], ["-1"])
+
+
+def _number(kind: str, names: Sequence[str], word: Any) -> int:
+    """The place of a type that a name or number means."""
+    if isinstance(word, str):
+        for name in (word, as_name(word)):
+            if name in names:
+                return names.index(name)
+        word = int(word) if word.isdecimal() else word
+    if isinstance(word, int | np.integer) and not isinstance(word, bool) and 0 <= word < len(names):
+        return int(word)
+    raise NotFound(f"no {kind} {word!r}; there are {', '.join(f'{name} ({number})' for number, name in enumerate(names)) or 'none'}")

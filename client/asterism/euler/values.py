@@ -1,0 +1,104 @@
+"""What Euler's operators give back, as NumPy's arrays or as torch's tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism.arrays import Ids, Ragged2, Values
+from asterism_proto.errors import InvalidRequest
+
+
+class SparseTensor(NamedTuple):
+    """A sparse tensor as coordinates: what TensorFlow calls by this name, in arrays."""
+
+    indices: Ids
+    """int64 [k, d], row after row."""
+    values: Values
+    """[k]."""
+    dense_shape: tuple[int, ...]
+    """d numbers."""
+
+
+class Framework(Protocol):
+    """How values are handed to a trainer."""
+
+    def dense(self, array: Values) -> Any:
+        """An array."""
+
+    def sparse(self, indices: Ids, values: Values, shape: tuple[int, ...]) -> Any:
+        """A sparse tensor."""
+
+    def texts(self, rows: Sequence[bytes]) -> Any:
+        """Byte strings."""
+
+
+class Arrays:
+    """NumPy's arrays."""
+
+    def dense(self, array: Values) -> Any:
+        """As it is."""
+        return array
+
+    def sparse(self, indices: Ids, values: Values, shape: tuple[int, ...]) -> Any:
+        """A `SparseTensor`."""
+        return SparseTensor(indices, values, shape)
+
+    def texts(self, rows: Sequence[bytes]) -> Any:
+        """An array of objects."""
+        out: NDArray[Any] = np.empty(len(rows), object)
+        out[:] = rows
+        return out
+
+
+class Tensors:
+    """torch's tensors; torch is imported when the first one is made."""
+
+    def dense(self, array: Values) -> Any:
+        """A tensor."""
+        from asterism.torch import tensor
+
+        return tensor(array)
+
+    def sparse(self, indices: Ids, values: Values, shape: tuple[int, ...]) -> Any:
+        """A sparse COO tensor."""
+        import torch
+
+        return torch.sparse_coo_tensor(self.dense(np.ascontiguousarray(indices.T)), self.dense(values), shape)
+
+    def texts(self, rows: Sequence[bytes]) -> Any:
+        """A list, for torch has no texts."""
+        return list(rows)
+
+
+FRAMEWORKS: dict[str, type[Arrays] | type[Tensors]] = {"numpy": Arrays, "torch": Tensors}
+
+
+def framework_called(name: str) -> Framework:
+    """The framework of a name; InvalidRequest where there is none."""
+    if name not in FRAMEWORKS:
+        raise InvalidRequest(f"framework {name!r}: expected {' or '.join(map(repr, FRAMEWORKS))}")
+    return FRAMEWORKS[name]()
+
+
+def rows_as_sparse(to: Framework, column: Ragged2) -> Any:
+    """A ragged column as a sparse tensor [rows, longest row], each row from the left."""
+    indptr, values = column
+    lengths = np.diff(indptr)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    indices = np.stack([rows, np.arange(indptr[-1]) - indptr[:-1][rows]], axis=1).astype(np.int64)
+    return to.sparse(indices, values, (len(lengths), int(lengths.max(initial=0))))
+
+
+def in_rows(to: Framework, indices: Ids, values: Values, shape: tuple[int, ...]) -> Any:
+    """A sparse tensor whose entries are put in order, row after row; of the same place in the order in which they came."""
+    order = np.lexsort(indices.T[::-1])
+    return to.sparse(indices[order], values[order], shape)
+
+
+def filled(ids: Ids, default_node: int) -> Ids:
+    """Ids with ``default_node`` where there is none."""
+    return ids if default_node == -1 else np.where(ids < 0, np.int64(default_node), ids)

@@ -1,0 +1,82 @@
+"""Euler's own test graph: six nodes of types "1" (odd) and "0" (even), every kind of feature on nodes and edges.
+
+A node weighs its id, an edge what the node weighs that it leads to. Edges to even nodes are of type "0", those to odd ones of type "1".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from asterism import Client, Graph
+
+PAIRS = [(1, 2), (1, 3), (1, 4), (2, 3), (2, 5), (3, 4), (4, 5), (5, 2), (5, 6), (6, 1), (6, 3), (6, 5)]
+FEATURES = {
+    "f1": {"kind": "ragged", "dtype": "int64"},
+    "f2": {"kind": "ragged", "dtype": "int64"},
+    "f3": {"shape": [2]},
+    "f4": {"shape": [3]},
+    "f5": {"kind": "bytes"},
+    "f6": {"kind": "bytes"},
+}
+SCHEMA = {
+    "parts": 3,
+    "ids": "global",
+    "nodes": {
+        name: {"weighted": True, "features": {**FEATURES, "graph_label": {"kind": "bytes"}}, "graph_label": "graph_label"} for name in ("_1", "_0")
+    },
+    "edges": {name: {"weighted": True, "features": FEATURES} for name in ("_1:_0:_0", "_1:_1:_1", "_0:_1:_1")},
+}
+
+
+def features(number: int) -> list[dict[str, Any]]:
+    """What the node or edge of a number has: 12 has f1 [121, 122], f3 [12.1, 12.2] and f5 "12a"."""
+    ten = 10 * number
+    return [
+        {"name": "f1", "type": "sparse", "value": [ten + 1, ten + 2]},
+        {"name": "f2", "type": "sparse", "value": [ten + 3, ten + 4]},
+        {"name": "f3", "type": "dense", "value": [number + 0.1, number + 0.2]},
+        {"name": "f4", "type": "dense", "value": [number + 0.3, number + 0.4, number + 0.5]},
+        {"name": "f5", "type": "binary", "value": f"{number}a"},
+        {"name": "f6", "type": "binary", "value": f"{number}b"},
+    ]
+
+
+def as_json() -> dict[str, Any]:
+    """The graph as Euler's tools read it."""
+    nodes = [
+        {
+            "id": i,
+            "type": i % 2,
+            "weight": float(i),
+            "features": [*features(i), {"name": "graph_label", "type": "binary", "value": str(i)}],
+        }
+        for i in range(1, 7)
+    ]
+    edges = [{"src": s, "dst": d, "type": d % 2, "weight": float(d), "features": features(10 * s + d)} for s, d in PAIRS]
+    return {"nodes": nodes, "edges": edges}
+
+
+def columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Features of rows of the JSON, as writes take them."""
+    by_name = [{feature["name"]: feature["value"] for feature in row["features"]} for row in rows]
+    return {
+        name: np.array([row[name] for row in by_name], np.float32) if name in ("f3", "f4") else [row[name] for row in by_name] for name in by_name[0]
+    }
+
+
+def write(client: Client, space: str) -> Graph:
+    """The graph in a space, written by hand and built."""
+    client.create_space(space, SCHEMA)
+    graph, told = client.graph(space), as_json()
+    for number in (1, 0):
+        rows = [row for row in told["nodes"] if row["type"] == number]
+        graph.upsert_nodes([row["id"] for row in rows], f"_{number}", weights=[row["weight"] for row in rows], features=columns(rows))
+    for etype in SCHEMA["edges"]:
+        near, relation, _ = etype.split(":")
+        rows = [row for row in told["edges"] if f"_{row['src'] % 2}" == near and f"_{row['type']}" == relation]
+        ends = np.array([(row["src"], row["dst"]) for row in rows]).T
+        graph.upsert_edges(*ends, etype, weights=[row["weight"] for row in rows], features=columns(rows))
+    graph.build()
+    return graph
