@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from asterism.ingest import LoadReport, Progress
     from asterism.records import Job
 
-EXAMPLES = "Examples: asterism load shop data/metadata.json --create --build; asterism load shop shop.yaml --on-bad-rows skip --rejects bad.csv"
+EXAMPLES = (
+    "Examples: asterism load shop data/metadata.json --create --build; asterism load shop shop.yaml --on-bad-rows skip --rejects bad.csv; "
+    "asterism load molecules graph.json --create"
+)
 
 
 class OnBadRows(StrEnum):
@@ -44,7 +47,9 @@ def load(
     space: Annotated[str, typer.Argument(metavar="SPACE", help="The space to fill.")],
     source: Annotated[
         Path,
-        typer.Argument(metavar="SOURCE", exists=True, help="A folder with DGL's metadata.json, or a YAML file of schema and files."),
+        typer.Argument(
+            metavar="SOURCE", exists=True, help="A folder with DGL's metadata.json, Euler's graph.json, or a YAML file of schema and files."
+        ),
     ],
     *,
     create: Annotated[bool, typer.Option("--create", help="Make the space from the source's schema, if it is not there.")] = False,
@@ -61,7 +66,7 @@ def load(
         list[str] | None, typer.Option(metavar="TYPE=FEATURE", help="For a DGL folder: the feature that is a type's weight. Repeat for more types.")
     ] = None,
     rename: Annotated[
-        list[str] | None, typer.Option(metavar="OLD=NEW", help="For a DGL folder: another name for a feature. Repeat for more.")
+        list[str] | None, typer.Option(metavar="OLD=NEW", help="For a DGL folder or Euler's JSON: another name for a feature. Repeat for more.")
     ] = None,
     root: Annotated[
         Path | None, typer.Option(exists=True, file_okay=False, help="For a schema file: the folder that its file names start from.")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from asterism.formats.chunks import CHUNK_ROWS, Source
 from asterism.formats.dgl import ChunkedSource
+from asterism.formats.euler import EulerSource
 from asterism.formats.plain import PlainSource
 from asterism_proto.errors import InvalidRequest
+
+_EULERS = re.compile(rb'"(nodes|edges)"\s*:\s*\[')
+_HEAD_BYTES = 4096
 
 
 def open_source(
@@ -19,19 +24,19 @@ def open_source(
     rename: Mapping[str, str] | None = None,
     root: str | Path | None = None,
 ) -> Source:
-    """Open a graph in files; nothing but headers is read.
+    """Open a graph in files; nothing but headers is read, but for Euler's JSON, which has none.
 
     Parameters
     ----------
     path : path
-        A folder with DGL's ``metadata.json`` (or that file), or a YAML schema file.
+        A folder with DGL's ``metadata.json`` (or that file), Euler's ``graph.json`` (or a folder with it), or a YAML schema file.
     chunk_rows : int
         Rows of a chunk at most.
     weights : mapping, optional
         For a DGL folder: the feature that is the weight, per node or edge type, such as
         ``{"author:writes:paper": "w"}``. A schema file says that itself.
     rename : mapping, optional
-        For a DGL folder: new names for features whose names are reserved, or not wanted.
+        For a DGL folder or Euler's JSON: new names for features whose names are reserved, or not wanted.
     root : path, optional
         For a schema file: the folder that its file names start from.
 
@@ -45,6 +50,12 @@ def open_source(
         raise InvalidRequest(f"chunk_rows {chunk_rows}: expected 1 or more")
     if path.is_dir() and (path / "metadata.json").is_file():
         path = path / "metadata.json"
+    elif path.is_dir() and (path / "graph.json").is_file():
+        path = path / "graph.json"
+    if path.is_file() and path.suffix == ".json" and _is_eulers(path):
+        if weights or root is not None:
+            raise InvalidRequest(f"{path}: Euler's JSON says itself what weighs how much, and names no files; leave `weights` and `root` out")
+        return EulerSource(path, chunk_rows=chunk_rows, rename=rename or {})
     if path.is_file() and path.suffix == ".json":
         if root is not None:
             raise InvalidRequest(f"{path}: `root` is for schema files; a chunked graph's paths start from its own folder")
@@ -53,4 +64,10 @@ def open_source(
         if weights or rename:
             raise InvalidRequest(f"{path}: a schema file says itself which columns are weights and what features are called")
         return PlainSource(path, root=None if root is None else Path(root), chunk_rows=chunk_rows)
-    raise InvalidRequest(f"{path}: expected a folder with metadata.json (DGL's chunked graph format) or a YAML schema file")
+    raise InvalidRequest(f"{path}: expected a folder with metadata.json (DGL's chunked graph format), Euler's graph.json, or a YAML schema file")
+
+
+def _is_eulers(path: Path) -> bool:
+    """Whether a JSON file begins with a list of nodes or edges, as Euler's do; DGL's are objects by type."""
+    with path.open("rb") as file:
+        return _EULERS.search(file.read(_HEAD_BYTES)) is not None

@@ -98,7 +98,7 @@ def load(
     space : str
         Where it goes.
     source : path
-        A folder with DGL's ``metadata.json``, or a YAML schema file.
+        A folder with DGL's ``metadata.json``, Euler's ``graph.json``, or a YAML schema file.
     schema : Schema, optional
         The space is made with it where it is not there. Without it the space must be there.
     progress : callable, optional
@@ -114,7 +114,8 @@ def load(
     chunk_rows : int
         Rows of a chunk at most.
     weights, rename : mapping, optional
-        For a DGL folder: the feature that is the weight, per type, as ``{"author:writes:paper": "w"}``; new names of features.
+        For a DGL folder: the feature that is the weight, per type, as ``{"author:writes:paper": "w"}``; for it and for
+        Euler's JSON: new names of features.
     root : path, optional
         For a schema file: the folder that its file names start from.
     again : bool

@@ -1,0 +1,90 @@
+"""euler.meta: what Euler's converter writes of a graph's types and features, read."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from asterism_proto.errors import InvalidRequest
+
+KINDS = ("sparse", "dense", "binary")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EulerMeta:
+    """What an euler.meta says."""
+
+    node_types: tuple[str, ...]
+    """By number."""
+    edge_types: tuple[str, ...]
+    node_dimensions: Mapping[str, int]
+    """Of dense features."""
+    edge_dimensions: Mapping[str, int]
+
+
+def read_meta(path: Path) -> EulerMeta:
+    """Read an euler.meta; InvalidRequest where it is none."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidRequest(f"{path}: {error}") from error
+    cursor = _Cursor(path, data)
+    cursor.text()
+    cursor.text()
+    cursor.numbers("<QQI")
+    node_dimensions, edge_dimensions = cursor.dimensions(), cursor.dimensions()
+    node_types, edge_types = cursor.types("node"), cursor.types("edge")
+    if cursor.at != len(data):
+        raise InvalidRequest(f"{path}: {len(data) - cursor.at} bytes are left behind its last type; it is no euler.meta of version 2.0")
+    return EulerMeta(node_types=node_types, edge_types=edge_types, node_dimensions=node_dimensions, edge_dimensions=edge_dimensions)
+
+
+class _Cursor:
+    """A place in the bytes: little-endian numbers, texts behind their length."""
+
+    def __init__(self, path: Path, data: bytes) -> None:
+        self.path, self.data, self.at = path, data, 0
+
+    def numbers(self, layout: str) -> tuple[int, ...]:
+        size = struct.calcsize(layout)
+        if self.at + size > len(self.data):
+            raise InvalidRequest(f"{self.path}: cut off at byte {self.at}, or no euler.meta of version 2.0")
+        found = struct.unpack_from(layout, self.data, self.at)
+        self.at += size
+        return found
+
+    def text(self) -> str:
+        (size,) = self.numbers("<I")
+        start, stop = self.at, self.at + size
+        if stop > len(self.data):
+            raise InvalidRequest(f"{self.path}: cut off at byte {self.at}, or no euler.meta of version 2.0")
+        self.at = stop
+        try:
+            return self.data[start:stop].decode()
+        except UnicodeDecodeError as error:
+            raise InvalidRequest(f"{self.path}: the name at byte {start} is no text; it is no euler.meta of version 2.0") from error
+
+    def dimensions(self) -> dict[str, int]:
+        found = {}
+        (count,) = self.numbers("<I")
+        for _ in range(count):
+            name = self.text()
+            kind, _, dimension = self.numbers("<iiq")
+            if not 0 <= kind < len(KINDS):
+                raise InvalidRequest(f"{self.path}: feature {name!r} is of kind {kind}; expected 0, 1 or 2")
+            if KINDS[kind] == "dense":
+                found[name.removeprefix("dense_")] = dimension
+        return found
+
+    def types(self, what: str) -> tuple[str, ...]:
+        (count,) = self.numbers("<I")
+        found: dict[int, str] = {}
+        for _ in range(count):
+            name = self.text()
+            (number,) = self.numbers("<I")
+            found[number] = name
+        if sorted(found) != list(range(count)):
+            raise InvalidRequest(f"{self.path}: its {count} {what} types have the numbers {sorted(found)}")
+        return tuple(found[number] for number in range(count))

@@ -1,0 +1,126 @@
+"""Rows of Euler's JSON: what a node or edge says, checked, and many of them as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from asterism.foreign import as_name
+from asterism.formats.chunks import Array, FeatureValue, Ids, Weights
+from asterism.formats.sieve import why_no_id, why_no_weight
+from asterism_proto.schema import Feature
+
+KINDS = {"sparse": "ragged", "dense": "dense", "binary": "bytes"}
+_MOST_ID = (1 << 63) - 1
+_MOST_WEIGHT = float(np.finfo(np.float32).max)
+
+
+class Bad(Exception):
+    """A row that can not be taken: its column, its value, and why."""
+
+    def __init__(self, column: str, value: object, reason: str) -> None:
+        super().__init__(column, str(value)[:100], reason)
+
+
+def head(row: Any, ends: Sequence[str]) -> tuple[tuple[int, ...], str]:
+    """The ids and the type of a row; raises `Bad`."""
+    if not isinstance(row, dict):
+        raise Bad("", row, "expected an object")
+    ids = []
+    for column in ends:
+        value = row.get(column, "")
+        if type(value) is not int or not 0 <= value <= _MOST_ID:
+            raise Bad(column, value, why_no_id(str(value)))
+        ids.append(value)
+    kind = row.get("type", "")
+    if not isinstance(kind, str | int) or kind == "":
+        raise Bad("type", kind, "expected the name of a type, or its number")
+    return tuple(ids), str(kind)
+
+
+def features_of(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """(name, kind, value) of each feature of a row; raises `Bad`."""
+    said = row.get("features") or ()
+    if not isinstance(said, list | tuple):
+        raise Bad("features", said, "expected a list")
+    for feature in said:
+        if not isinstance(feature, dict) or "name" not in feature or feature.get("type") not in KINDS or "value" not in feature:
+            raise Bad("features", feature, "expected name, type (sparse, dense or binary) and value")
+        yield as_name(feature["name"]), KINDS[feature["type"]], feature["value"]
+
+
+def weight_of(row: Mapping[str, Any]) -> float:
+    """The weight of a row; raises `Bad`."""
+    weight = row.get("weight", "")
+    if type(weight) not in (int, float) or not 0 <= weight <= _MOST_WEIGHT:
+        raise Bad("weight", weight, why_no_weight(str(weight)))
+    return float(weight)
+
+
+def fitting(feature: Feature, kind: str, value: Any) -> Any:
+    """A feature's value where it is what the schema says; raises `Bad`."""
+    if kind != feature.kind:
+        raise Bad(feature.name, value, f"it is {kind} here, and {feature.kind} of an earlier row")
+    if kind == "bytes":
+        if not isinstance(value, str):
+            raise Bad(feature.name, value, "expected text")
+        return value.encode()
+    allowed = {int} if kind == "ragged" else {int, float}
+    if not isinstance(value, list) or not set(map(type, value)) <= allowed:
+        raise Bad(feature.name, value, f"expected a list of {'whole ' if kind == 'ragged' else ''}numbers")
+    if kind == "ragged" and value and not (min(value) >= -_MOST_ID - 1 and max(value) <= _MOST_ID):
+        raise Bad(feature.name, value, "a number does not fit int64")
+    if kind == "dense" and value and len(value) != feature.shape[0]:
+        raise Bad(feature.name, value, f"expected {feature.shape[0]} values")
+    return value
+
+
+class Rows:
+    """Rows of one type that wait to be a chunk."""
+
+    def __init__(self, features: Sequence[Feature], ends: int) -> None:
+        self._features = {feature.name: feature for feature in features}
+        self.ids: tuple[list[int], ...] = tuple([] for _ in range(ends))
+        self.weights: list[float] = []
+        self.lines: list[int] = []
+        self._values: dict[str, list[Any]] = {feature.name: [] for feature in features}
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def take(self, ids: tuple[int, ...], row: Mapping[str, Any], renamed: Mapping[str, str], line: int) -> None:
+        """Add a row; raises `Bad`, and then has not added it."""
+        weight = weight_of(row)
+        values: dict[str, Any] = {}
+        for said, kind, value in features_of(row):
+            name = renamed.get(said, said)
+            if name not in self._features:
+                raise Bad(name, value, "the type had no such feature when the file was opened; it has changed")
+            values[name] = fitting(self._features[name], kind, value)
+        for column, one in zip(self.ids, ids, strict=True):
+            column.append(one)
+        self.weights.append(weight)
+        self.lines.append(line)
+        for name, held in self._values.items():
+            held.append(values.get(name))
+
+    def arrays(self) -> tuple[tuple[Ids, ...], Weights, dict[str, FeatureValue]]:
+        """The rows as columns: ids, weights, features. A feature that a row does not have is zeros, or empty."""
+        features = {feature.name: _column(feature, self._values[feature.name]) for feature in self._features.values()}
+        return tuple(np.array(column, np.int64) for column in self.ids), np.array(self.weights, np.float32), features
+
+
+def _column(feature: Feature, values: Sequence[Any]) -> FeatureValue:
+    if feature.kind == "dense":
+        none = [0.0] * feature.shape[0]
+        with np.errstate(over="ignore"):
+            return np.array([value or none for value in values], np.float32).reshape(len(values), *feature.shape)
+    held = [value or () for value in values]
+    indptr = np.concatenate([[0], np.cumsum([len(value) for value in held])]).astype(np.int64)
+    if feature.kind == "bytes":
+        return indptr, np.frombuffer(b"".join(value or b"" for value in values), np.uint8)
+    flat: Array = np.fromiter(chain.from_iterable(held), np.int64, count=int(indptr[-1]))
+    return indptr, flat

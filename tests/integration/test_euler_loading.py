@@ -1,0 +1,114 @@
+"""Euler's JSON in a space: the same graph as written by hand, loaded once, refused or sieved row by row, by call and by command."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.kit import euler_graph
+
+import asterism
+from asterism import Client, Graph, ingest
+from asterism.euler import Euler
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with asterism.open(tmp_path_factory.mktemp("euler-loading")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def by_hand(client: Client) -> Graph:
+    return euler_graph.write(client, "by-hand")
+
+
+def written(folder: Path, told: dict[str, Any]) -> Path:
+    (folder / "graph.json").write_text(json.dumps(told, indent=1))
+    return folder
+
+
+def plain(column: Any) -> Any:
+    """A feature column as lists, a list per row."""
+    if isinstance(column, tuple):
+        return [column[1][start:stop].tolist() for start, stop in zip(column[0][:-1], column[0][1:], strict=True)]
+    return np.asarray(column).tolist()
+
+
+def content(graph: Graph) -> dict[str, list[Any]]:
+    """Everything in a graph but edge ids, which are in order of writing."""
+    found: dict[str, list[Any]] = {}
+    for node_type in graph.schema.node_types:
+        names = [feature.name for feature in node_type.features]
+        for nodes in graph.scan_nodes(node_type.name, names):
+            rows = zip(nodes.ids.tolist(), nodes.weights.tolist(), *(plain(nodes.features[name]) for name in names), strict=True)
+            found.setdefault(node_type.name, []).extend(rows)
+    for edge_type in graph.schema.edge_types:
+        names = [feature.name for feature in edge_type.features]
+        for edges in graph.scan_edges(edge_type.name, names):
+            rows = zip(edges.src.tolist(), edges.dst.tolist(), edges.weights.tolist(), *(plain(edges.features[name]) for name in names), strict=True)
+            found.setdefault(edge_type.name, []).extend(rows)
+    return {name: sorted(rows, key=repr) for name, rows in found.items()}
+
+
+def test_what_is_loaded_is_what_one_writes_by_hand(client: Client, by_hand: Graph, tmp_path: Path) -> None:
+    folder, told = written(tmp_path, euler_graph.as_json()), []
+    report = ingest.load(client, "loaded", folder, schema=ingest.schema_of(folder), chunk_rows=4, progress=told.append)
+    assert (report.nodes, report.edges, report.rejected, report.already) == (6, 12, 0, False)
+    assert (told[-1].rows_done, told[-1].rows_total) == (18, 18)
+    assert 0 < told[-1].bytes_done <= told[-1].bytes_total == (folder / "graph.json").stat().st_size
+    loaded = client.graph("loaded")
+    loaded.build()
+    assert content(loaded) == content(by_hand)
+    assert sum(map(len, content(loaded).values())) == 18
+    assert ingest.load(client, "loaded", folder, chunk_rows=4).already
+    drawn, same = (Euler(graph).sample_neighbor([1, 6], ["0", "1"], 50, seed=1) for graph in (loaded, by_hand))
+    assert [column.tolist() for column in drawn] == [column.tolist() for column in same]
+    assert Euler(loaded).get_graph_by_label(["3"]).values.tolist() == [3]
+
+
+def test_a_bad_row_ends_a_load_or_is_listed_with_file_and_line(client: Client, tmp_path: Path) -> None:
+    told = euler_graph.as_json()
+    told["nodes"][1]["weight"] = -2.0
+    told["edges"][5]["src"] = 99
+    folder = written(tmp_path, told)
+    lines = (folder / "graph.json").read_text().splitlines()
+    schema = ingest.schema_of(folder)
+    with pytest.raises(asterism.InvalidRequest, match=r"graph\.json, row \d+, column 'weight', value '-2\.0': a weight is not negative"):
+        ingest.load(client, "sieved", folder, schema=schema)
+    report = ingest.load(client, "sieved", folder, on_bad_rows="skip", rejects=tmp_path / "bad.csv")
+    with (tmp_path / "bad.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    # Node 2 is left out, and so are the edges to and from it.
+    assert (report.nodes, report.edges, report.rejected) == (5, 7, len(rows)) == (5, 7, 6)
+    assert (rows[0]["file"], rows[0]["column"], rows[0]["value"]) == ("graph.json", "weight", "-2.0")
+    assert sorted((row["value"], row["column"]) for row in rows[1:]) == [("2", "dst"), ("2", "dst"), ("2", "src"), ("2", "src"), ("99", "src")]
+    for row in rows:
+        assert f'"{row["column"]}": {row["value"]}' in "".join(lines[int(row["row"]) - 1 :][:60]).replace("\n", "")
+    graph = client.graph("sieved")
+    graph.build()
+    assert graph.neighbors([1], None).nodes.tolist() == [4, 3]
+
+
+def test_the_command_loads_a_folder_or_file_of_euler_s(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    told = euler_graph.as_json()
+    written(folder, told)
+    (folder / "euler.meta").write_bytes(euler_graph.meta(told, ["0", "1"], ["1", "0"]))
+    command = [sys.executable, "-m", "asterism.cli", "--path", str(tmp_path / "db"), "--json", "load", "g", str(folder / "graph.json"), "--create"]
+    done = subprocess.run([*command, "--build"], capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert json.loads(done.stdout)["load"]["edges"] == 12
+    with asterism.open(tmp_path / "db", space="g", mode="r") as graph:
+        tf_euler = Euler(graph)
+        assert tf_euler.get_node_type_id(["0", "1"]).tolist() == [0, 1], "as euler.meta has them"
+        assert tf_euler.get_edge_type_id(["0", "1"]).tolist() == [1, 0]
+        assert tf_euler.get_node_type([2, 1]).tolist() == [0, 1]
