@@ -134,6 +134,7 @@ def test_10_sample_fanout_is_flat_and_has_the_nodes_first(tf_euler: Euler) -> No
     assert [hop.shape for hop in ids] == [(2,), (6,), (12,)]
     assert [hop.shape for hop in weights] == [hop.shape for hop in types] == [(6,), (12,)]
     assert set(ids[1][:3].tolist()) <= {2, 4}
+    assert [hop.shape for hop in tf_euler.sample_fanout(np.array([1]), np.array([[0, 1], [0, 1]]), np.array([3, 2]))[0]] == [(1,), (3,), (6,)]
     assert ids[1][3:].tolist() == [0] * 3
     assert ids[2][6:].tolist() == [0] * 6
     assert types[1].tolist() == [1] * 6 + [-1] * 6, "types, where Euler gave the weights again"

@@ -144,7 +144,10 @@ def test_what_rows_lack_is_zero_or_empty_and_features_are_of_their_type_alone(tm
         (node(7, d=("sparse", [1])), "d", "it is ragged here, and dense of an earlier row"),
         (node(7, s=("sparse", [1.5])), "s", "whole numbers"),
         (node(7, s=("sparse", [2**63])), "s", "does not fit int64"),
+        (node(7, d=("dense", [1e300, 1])), "d", "does not fit float32"),
+        (node(7, d=("dense", [1, 10**400])), "d", "does not fit float32"),
         (node(7, t=("binary", 5)), "t", "expected text"),
+        (node(7, t=("binary", "\ud800")), "t", "half a letter"),
         (node(7, d=("vague", [1])), "features", "expected name, type"),
         ({**node(7), "features": 5}, "features", "expected a list"),
         ("seven", "", "expected an object"),
@@ -187,6 +190,7 @@ def test_rows_that_are_all_bad_are_told_too(tmp_path: Path) -> None:
         ('{"nodes": [], "edges": []}', "no node of it can be read"),
         ('{"nodes": [{"id": 1, "type": "a", "weight": 1}, {"id": 1, "type": "b", "weight": 1}]}', "node 1 is of type 'a' and of type 'b'"),
         ('{"nodes": [' + "[" * 100_000, "line 1: "),
+        ('{"nodes": [\n{"id": ' + "9" * 5000 + "}]}", "line 2: this can not be read: Exceeds the limit"),
     ],
 )
 def test_a_file_that_is_no_such_json_is_refused_with_its_line(tmp_path: Path, text: str, refused: str) -> None:
@@ -211,3 +215,11 @@ def test_reserved_names_are_renamed_and_what_is_not_for_it_refused(tmp_path: Pat
     assert list(chunk.features) == ["number"]
     with pytest.raises(InvalidRequest, match="`weights` and `root`"):
         open_source(path, weights={"a": "b"})
+
+
+def test_an_element_that_never_ends_is_refused_before_the_file_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MAX_ELEMENT", 1000)
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 100)
+    path = written(tmp_path, '{"nodes": [\n{"id": 1, "type": 0, "weight": 1},\n{"id": "' + "x" * 100_000)
+    with pytest.raises(InvalidRequest, match="line 3: what begins here has no end within 1,000 letters"):
+        open_source(path)

@@ -148,7 +148,7 @@ class Featured(Layered):
         for names, kind in ((dense, "dense"), (sparse, "ragged")):
             _owners(self.graph.schema.node_types, names, kind)
         found = self.graph.sample_fanout(
-            nodes_of(nodes), self._path("edge_types", edge_types), count, ntype=self._ntype, node_features=[*dense, *sparse], seed=seed
+            nodes_of(nodes), self._path("edge_types", edge_types), list(count), ntype=self._ntype, node_features=[*dense, *sparse], seed=seed
         )
         dense_columns, sparse_columns = [], []
         for entries, features in ((len(found.seeds), found.features), *((len(hop), hop.features) for hop in found.hops)):

@@ -146,7 +146,7 @@ class Layered(Sampling):
     ) -> tuple[list[Any], list[Any]]:
         ntype = self._ntype
         stack = self.graph.sample_fanout_layerwise(
-            layers, self._path("edge_types", edge_types), counts, measure=_measure(weight_func), ntype=ntype, seed=seed, version=version
+            layers, self._path("edge_types", edge_types), list(counts), measure=_measure(weight_func), ntype=ntype, seed=seed, version=version
         )
         widths = [layers.shape[1], *counts]
         nodes = [self._to.dense(roots), *(self._to.dense(filled(layer.nodes.reshape(-1), default_node)) for layer in stack.layers)]

@@ -142,7 +142,8 @@ class Sampling(Typed):
         weights, types : lists of float32, int32
             Of each hop, flat.
         """
-        found = self.graph.sample_fanout(nodes_of(nodes), self._path("edge_types", edge_types), counts, ntype=self._ntype, seed=seed)
+        same_hops(edge_types, counts)
+        found = self.graph.sample_fanout(nodes_of(nodes), self._path("edge_types", edge_types), list(counts), ntype=self._ntype, seed=seed)
         return (
             [self._to.dense(found.seeds), *(self._to.dense(filled(hop.nodes, default_node)) for hop in found.hops)],
             [self._to.dense(np.asarray(hop.weights)) for hop in found.hops],

@@ -15,14 +15,15 @@ from asterism_proto.schema import Feature
 
 KINDS = {"sparse": "ragged", "dense": "dense", "binary": "bytes"}
 _MOST_ID = (1 << 63) - 1
-_MOST_WEIGHT = float(np.finfo(np.float32).max)
+_MOST = float(np.finfo(np.float32).max)
 
 
 class Bad(Exception):
     """A row that can not be taken: its column, its value, and why."""
 
     def __init__(self, column: str, value: object, reason: str) -> None:
-        super().__init__(column, str(value)[:100], reason)
+        # A text of JSON may have halves of letters, which no file can be written with.
+        super().__init__(column, str(value)[:100].encode(errors="replace").decode(), reason)
 
 
 def head(row: Any, ends: Sequence[str]) -> tuple[tuple[int, ...], str]:
@@ -55,7 +56,7 @@ def features_of(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
 def weight_of(row: Mapping[str, Any]) -> float:
     """The weight of a row; raises `Bad`."""
     weight = row.get("weight", "")
-    if type(weight) not in (int, float) or not 0 <= weight <= _MOST_WEIGHT:
+    if type(weight) not in (int, float) or not 0 <= weight <= _MOST:
         raise Bad("weight", weight, why_no_weight(str(weight)))
     return float(weight)
 
@@ -67,7 +68,10 @@ def fitting(feature: Feature, kind: str, value: Any) -> Any:
     if kind == "bytes":
         if not isinstance(value, str):
             raise Bad(feature.name, value, "expected text")
-        return value.encode()
+        try:
+            return value.encode()
+        except UnicodeEncodeError as error:
+            raise Bad(feature.name, value, "the text has half a letter (a surrogate alone), which is no UTF-8") from error
     allowed = {int} if kind == "ragged" else {int, float}
     if not isinstance(value, list) or not set(map(type, value)) <= allowed:
         raise Bad(feature.name, value, f"expected a list of {'whole ' if kind == 'ragged' else ''}numbers")
@@ -75,7 +79,14 @@ def fitting(feature: Feature, kind: str, value: Any) -> Any:
         raise Bad(feature.name, value, "a number does not fit int64")
     if kind == "dense" and value and len(value) != feature.shape[0]:
         raise Bad(feature.name, value, f"expected {feature.shape[0]} values")
+    if kind == "dense" and value and not (min(value) >= -_MOST and max(value) <= _MOST) and any(_too_large(one) for one in value):
+        raise Bad(feature.name, value, "a number does not fit float32")
     return value
+
+
+def _too_large(number: float) -> bool:
+    """Whether a finite number is beyond float32."""
+    return -np.inf < number < np.inf and abs(number) > _MOST
 
 
 class Rows:
@@ -116,8 +127,7 @@ class Rows:
 def _column(feature: Feature, values: Sequence[Any]) -> FeatureValue:
     if feature.kind == "dense":
         none = [0.0] * feature.shape[0]
-        with np.errstate(over="ignore"):
-            return np.array([value or none for value in values], np.float32).reshape(len(values), *feature.shape)
+        return np.array([value or none for value in values], np.float32).reshape(len(values), *feature.shape)
     held = [value or () for value in values]
     indptr = np.concatenate([[0], np.cumsum([len(value) for value in held])]).astype(np.int64)
     if feature.kind == "bytes":

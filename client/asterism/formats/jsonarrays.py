@@ -15,6 +15,8 @@ BLOCK_BYTES = 1 << 20
 """Read at a time."""
 MAX_ELEMENT = 64 << 20
 """Letters of one element at most."""
+_OPEN_END = 4
+"""Letters behind a value that may still belong to it: of 1e+5 the reader takes the 1 where the file is read up to the +."""
 _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
 
@@ -105,21 +107,24 @@ class _Text:
         """Take the next value."""
         self.peek()
         while True:
+            start = self._at  # reading on moves the window
             try:
-                value, stop = _DECODER.raw_decode(self._buffer, self._at)
+                value, stop = _DECODER.raw_decode(self._buffer, start)
             except json.JSONDecodeError as error:
-                held = len(self._buffer) - self._at
+                held = len(self._buffer) - start
                 if held <= MAX_ELEMENT and self._more():
                     continue
                 if held > MAX_ELEMENT:
                     raise self.refuse(f"what begins here has no end within {MAX_ELEMENT:,} letters") from error
-                self.line += self._buffer.count("\n", self._at, error.pos)
+                self.line += self._buffer.count("\n", self._at, self._at + error.pos - start)
                 raise self.refuse(f"this is no JSON: {error.msg}") from error
+            except ValueError as error:
+                raise self.refuse(f"this can not be read: {error}") from error
             except RecursionError as error:
                 raise self.refuse("brackets are nested too deep") from error
-            if stop == len(self._buffer) and self._more():
+            if len(self._buffer) - stop < _OPEN_END and self._more():
                 continue  # a number may go on
-            self._take(stop)
+            self._take(self._at + stop - start)
             return value
 
 
