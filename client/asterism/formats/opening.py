@@ -13,6 +13,7 @@ from asterism.formats.plain import PlainSource
 from asterism_proto.errors import InvalidRequest
 
 _EULERS = re.compile(rb'"(nodes|edges)"\s*:\s*\[')
+_OLD_EULERS = re.compile(rb'\s*\{\s*"node_(id|type|weight)"\s*:\s*[0-9]')
 _HEAD_BYTES = 4096
 
 
@@ -70,4 +71,9 @@ def open_source(
 def _is_eulers(path: Path) -> bool:
     """Whether a JSON file begins with a list of nodes or edges, as Euler's do; DGL's are objects by type."""
     with path.open("rb") as file:
-        return _EULERS.search(file.read(_HEAD_BYTES)) is not None
+        head = file.read(_HEAD_BYTES)
+    if _OLD_EULERS.match(head):
+        raise InvalidRequest(
+            f"{path}: this is JSON of Euler 1.x, a block for each node; write it as that of 2.0: one object with lists of nodes and edges"
+        )
+    return _EULERS.search(head) is not None
