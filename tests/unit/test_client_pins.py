@@ -27,6 +27,8 @@ from asterism_proto.v1 import metad_pb2 as meta
 class Listener:
     """A transport that notes the version of every read, and answers none; of the catalog's calls, pins."""
 
+    piece_bytes = 4 << 20
+
     def __init__(self) -> None:
         self.versions: list[int] = []
         self.asked: list[str] = []
