@@ -32,6 +32,7 @@ class Listener:
     def __init__(self) -> None:
         self.versions: list[int] = []
         self.asked: list[str] = []
+        self.manifests: list[int] = []
         self.renewal: Exception | None = None
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Any:
@@ -40,6 +41,9 @@ class Listener:
             head: Any = request.head
             self.versions.append(head.version)
             raise NotFound("heard")
+        if isinstance(request, meta.ManifestRequest):
+            self.manifests.append(request.version)
+            return pb.Manifest()
         if method is CATALOG["pin_version"]:
             return meta.Pin(pin_id=5, space="g", version=7, term_s=0.3, owner="me")
         if method is CATALOG["renew_pin"] and self.renewal is not None:
@@ -90,7 +94,12 @@ def test_every_method_with_a_version_is_among_those_calls(client: Client, monkey
     for call in cases.calls(graph).values():
         with pytest.raises(NotFound):
             call()
-    assert reading.keys() - {"at", "pin"} == called
+    assert reading.keys() - {"at", "pin", "manifest"} == called
+
+
+def test_the_manifest_of_a_handle_is_that_of_its_version(client: Client, listener: Listener) -> None:
+    client.graph("g").at(7).manifest()
+    assert listener.manifests == [7]
 
 
 def test_a_handle_at_a_version_takes_no_other(client: Client, listener: Listener) -> None:
