@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
 import socket
 import subprocess
 import time
@@ -21,10 +22,12 @@ BUILD_S, UP_S, READY_S = 900, 180, 180
 
 
 def free_port() -> int:
-    """A port that nobody listened on a moment ago."""
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return int(door.getsockname()[1])
+    """A port that nobody listened on a moment ago, below those that the system gives to whoever connects to somebody."""
+    while True:
+        port = random.SystemRandom().randrange(12_000, 32_000)
+        with socket.socket() as door, contextlib.suppress(OSError):
+            door.bind(("127.0.0.1", port))
+            return port
 
 
 class ComposeCluster:
