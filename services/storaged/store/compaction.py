@@ -34,10 +34,9 @@ def merge(column: Any, folder: Path, cancelled: Callable[[], bool], *, blobs: bo
     column.set_options({_FILES: _EAGER_TRIGGER, **({_BLOBS: str(_EAGER_GARBAGE)} if blobs else {})})
     try:
         _settle(column, cancelled)
-        if blobs:
-            _purge(column, folder, cancelled)
     finally:
         column.set_options({_FILES: _TRIGGER, **({_BLOBS: str(GARBAGE)} if blobs else {})})
+    _remove(column, folder, cancelled, blobs=blobs)
 
 
 def _settle(column: Any, cancelled: Callable[[], bool]) -> None:
@@ -52,9 +51,19 @@ def _settle(column: Any, cancelled: Callable[[], bool]) -> None:
             return
 
 
-def _purge(column: Any, folder: Path, cancelled: Callable[[], bool]) -> None:
-    """Wait a moment for the removal of blob files that nothing names any more: it comes after the compaction's end."""
+def _remove(column: Any, folder: Path, cancelled: Callable[[], bool], *, blobs: bool) -> None:
+    """Have files removed that nothing names any more.
+
+    RocksDB leaves those that somebody read as they were merged to its next job, which may be a long time off. An iterator that ends as the last
+    one of a state removes them too; options that are set, the same ones, begin a new state.
+    """
     for _ in range(_PURGE_LOOKS):
-        if cancelled() or len(list(folder.glob("*.blob"))) <= int(column.property_value("rocksdb.num-blob-files") or 0):
+        needless = len(list(folder.glob("*.sst"))) > len(column.live_files())
+        if blobs and len(list(folder.glob("*.blob"))) > int(column.property_value("rocksdb.num-blob-files") or 0):
+            needless = True
+        if cancelled() or not needless:
             return
+        last = column.iter()
+        column.set_options({_FILES: _TRIGGER})
+        del last
         time.sleep(_LOOK_S)
