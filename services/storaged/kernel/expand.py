@@ -20,7 +20,7 @@ _PART, _ROW, _START, _DEGREE = range(4)
 _SHORT = 1024
 """Draws of one node up to which several nodes are under way; more keep the memory busy by themselves."""
 _S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
-_I64, _U64, _U32, _U8 = np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint32), np.zeros(0, np.uint8)
+_I64, _U64, _U32 = np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint32)
 _F32, _F64 = np.zeros(0, np.float32), np.zeros(0, np.float64)
 _KNOWN = np.zeros((1, 0), np.uint64)
 """No draw is known before."""

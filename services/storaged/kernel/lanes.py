@@ -36,7 +36,7 @@ FIELDS = 25
     END,
     NEIGHBORS,
 ) = range(FIELDS)
-"""Columns of ``lanes``, uint64 or int64[LANES, FIELDS]. ``WALK``: -1 for none. A turn is the line of ``steps`` that a step follows. ``TAG``:
+"""Columns of ``lanes``, int64[LANES, FIELDS]. ``WALK``: -1 for none. A turn is the line of ``steps`` that a step follows. ``TAG``:
 that of the draw's position, as `graphkit.rng.tagged` makes it. ``SLOT``: of the column on which a draw fell, then of the one to which that
 led; -1 for none. The last four belong to a search."""
 FRESH = -2
