@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from asterism.backup import BackupInfo
+    from asterism.objects import LoadedGraph
     from asterism.verification import Report
 
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.02, 0.5
@@ -195,6 +196,46 @@ class Client:
         return restore(self, address, name, timeout_s=timeout_s, on_progress=on_progress)
 
     # -- loads ----------------------------------------------------------------------------------------------------
+
+    def load_graph(
+        self,
+        space: str,
+        graph: Any,
+        *,
+        nodes: Any = None,
+        ends: tuple[str, str] = ("src", "dst"),
+        weights: str | Mapping[str, str] | None = None,
+        rename: Mapping[str, str] | None = None,
+        only: Iterable[str] | None = None,
+        fill: Mapping[str, Any] | None = None,
+        node_type: str = "node",
+        relation: str = "edge",
+        parts: int = 8,
+        direction: str = "both",
+        build: bool = False,
+    ) -> LoadedGraph:
+        """Load a graph of PyG, DGL, NetworkX, igraph, SciPy or pandas into a space, made where it is not there, and commit it.
+
+        Arguments, answer and errors as of `asterism.objects.load_graph`; ``docs/loading.md`` says what becomes of what.
+        """
+        from asterism.objects import load_graph
+
+        return load_graph(
+            self,
+            space,
+            graph,
+            nodes=nodes,
+            ends=ends,
+            weights=weights,
+            rename=rename,
+            only=only,
+            fill=fill,
+            node_type=node_type,
+            relation=relation,
+            parts=parts,
+            direction=direction,
+            build=build,
+        )
 
     def begin_load(self, space: str, *, source: str = "", resume_key: str = "") -> Load:
         """Begin a load, or find the one that bears ``resume_key``: committed from this ``source``, or open from any.

@@ -14,14 +14,26 @@ from asterism import ingest
 SCHEMAS = Path(__file__).parents[2] / "examples/schemas"
 
 
-@pytest.mark.dgl
-def test_blocks_are_of_the_graphs_edges_and_models_on_all_of_them_compute_what_they_do_on_the_whole_graph(
-    root: Path, shared: Path, dgl_python: Path, tmp_path: Path
-) -> None:
-    described = tmp_path / "asterism-0.dist-info"  # a trainer installs the package; here it is run from its sources
+@pytest.fixture
+def rooms(root: Path, tmp_path: Path) -> str:
+    """Where a trainer finds the package: installed, it has a description; here it is run from its sources."""
+    described = tmp_path / "asterism-0.dist-info"
     described.mkdir()
     (described / "METADATA").write_text("Metadata-Version: 2.1\nName: asterism\nVersion: 0\n")
-    rooms = os.pathsep.join(str(root / name) for name in ("client", "proto")) + os.pathsep + str(tmp_path)
+    return os.pathsep.join(map(str, (root / "client", root / "proto", root, tmp_path)))
+
+
+@pytest.mark.dgl
+def test_graphs_of_dgl_are_read_back_from_a_space_as_they_are(dgl_python: Path, rooms: str, tmp_path: Path) -> None:
+    with LocalCluster(storageds=1) as cluster:
+        out = dgl_env.run(dgl_python, dgl_env.SCRIPTS / "objects.py", cluster.addresses, home=tmp_path, more={"PYTHONPATH": rooms})
+    assert out.splitlines()[-1] == "OK"
+
+
+@pytest.mark.dgl
+def test_blocks_are_of_the_graphs_edges_and_models_on_all_of_them_compute_what_they_do_on_the_whole_graph(
+    shared: Path, dgl_python: Path, rooms: str, tmp_path: Path
+) -> None:
     with LocalCluster(storageds=3) as cluster:
         client = cluster.client()
         for space, folder in (("citations", "cora"), ("openflights", "openflights")):

@@ -22,6 +22,11 @@ def batches(pyg_python: Path, shared: Path, tmp_path_factory: pytest.TempPathFac
     return pyg_env.outcomes(pyg_python, "batches.py", home=tmp_path_factory.mktemp("batches"))
 
 
+@pytest.fixture(scope="module")
+def objects(pyg_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    return pyg_env.outcomes(pyg_python, "objects.py", home=tmp_path_factory.mktemp("objects"))
+
+
 @pytest.mark.parametrize("name", pyg_env.names("loaders.py"))
 def test_pygs_loaders(loaders: Outcomes, name: str) -> None:
     loaders.require(name)
@@ -30,6 +35,11 @@ def test_pygs_loaders(loaders: Outcomes, name: str) -> None:
 @pytest.mark.parametrize("name", pyg_env.names("batches.py"))
 def test_epochs_of_batches(batches: Outcomes, name: str) -> None:
     batches.require(name)
+
+
+@pytest.mark.parametrize("name", pyg_env.names("objects.py"))
+def test_pygs_objects_in_a_space(objects: Outcomes, name: str) -> None:
+    objects.require(name)
 
 
 @pytest.mark.parametrize("module", ["learning.py", "walking.py"])

@@ -12,13 +12,14 @@ from typing import Any
 from uuid import uuid4
 
 from asterism.client import Client
+from asterism.fitting import check_fits
 from asterism.formats import Source, open_source
 from asterism.formats.chunks import CHUNK_ROWS
 from asterism.ingest.pipeline import Ahead
 from asterism.ingest.rejects import Rejects
 from asterism.loading import Load
 from asterism_proto.errors import Conflict, InvalidRequest
-from asterism_proto.schema import EdgeType, NodeType, Schema
+from asterism_proto.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,29 +270,3 @@ def fingerprint(files: Iterable[Path]) -> str:
 
 def _digest(said: Any) -> str:
     return blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=16).hexdigest()
-
-
-def check_fits(source: Schema, space: Schema) -> None:
-    """Refuse a source that a space can not hold."""
-    for node_type in source.node_types:
-        _check_type("node type", node_type, space.node_types[space.node_type_id(node_type.name)])
-    for edge_type in source.edge_types:
-        there = space.edge_types[space.edge_type_id(edge_type.name)]
-        _check_type("edge type", edge_type, there)
-        if edge_type.multiplicity != there.multiplicity:
-            raise InvalidRequest(
-                f"edge type {edge_type.name!r}: its edges are {edge_type.multiplicity} in the source, {there.multiplicity} in the space"
-            )
-        if edge_type.missing == "create" and there.missing == "reject":
-            raise InvalidRequest(f"edge type {edge_type.name!r}: the source says `missing: create`, the space rejects edges to unknown nodes")
-
-
-def _check_type(what: str, found: NodeType | EdgeType, there: NodeType | EdgeType) -> None:
-    if found.weighted and not there.weighted:
-        raise InvalidRequest(f"{what} {found.name!r} has weights in the source, the space was made without")
-    for table in found.tables:
-        if there.table(table.name) != table:
-            raise InvalidRequest(f"{what} {found.name!r}: the source has {table}, the space {there.table(table.name)}")
-    for feature in found.features:
-        if there.feature(feature.name) != feature:
-            raise InvalidRequest(f"{what} {found.name!r}: the source has {feature}, the space {there.feature(feature.name)}")

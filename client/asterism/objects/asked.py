@@ -1,0 +1,32 @@
+"""What the caller of a load says about an object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """How an object is read."""
+
+    node_type: str = "node"
+    """What the type of nodes is called where the object has no types."""
+    relation: str = "edge"
+    weights: str | Mapping[str, str] | None = None
+    """The attribute that is the weight: of every edge type, or by type."""
+    rename: Mapping[str, str] = field(default_factory=dict)
+    only: frozenset[str] | None = None
+    """The attributes to take; None: all."""
+    fill: Mapping[str, Any] = field(default_factory=dict)
+    """What a missing value is, by attribute."""
+    nodes: Any = None
+    """Frames of nodes, beside frames of edges."""
+    ends: tuple[str, str] = ("src", "dst")
+    """The columns of a frame of edges that name its ends."""
+
+    @property
+    def triple(self) -> tuple[str, str, str]:
+        """The edge type where the object has no types."""
+        return self.node_type, self.relation, self.node_type
