@@ -1,6 +1,7 @@
 """Global draws: the rows that draws fall on, whatever entry of a `graphkit.split.Shares` they are of, and what is asked of them.
 
-Loops hash and prefetch a block before they read it, so that the memory's latency is paid once a block.
+Loops ask for what they read some turns later, a little at a time: a whole block asked for at once fills the queue to the memory, and the
+hashing stands still meanwhile.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from graphkit.acceptance import accepted
 from graphkit.jit import f32_at, i64_at, kernel, prefetch_at, u32_at
 from graphkit.rng import below, word
 
-BLOCK = 64
-AHEAD = 24
-_TWO_BLOCKS, _FOUR_BLOCKS = np.int64(2 * BLOCK - 1), np.int64(4 * BLOCK - 1)
+BLOCK, STEP, AHEAD = 64, 8, 24
+"""Draws whose words are made at a time, with the widest instructions there are; of which are led on at a time; between what is asked for
+and what is read."""
+_LAST, _RING = np.int64(BLOCK - 1), np.int64(4 * BLOCK - 1)
 _EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
 """Shifts that make addresses of indices."""
 
@@ -80,11 +82,12 @@ def draw_rows(
     Notes
     -----
     The column is the high half of word * size (Lemire 2019, without its rejection: joint error 2^-64) and its coin the
-    low half. While one block is hashed, what the blocks before it read is on its way from memory: a draw's column is
-    drawn in one turn, led to its alias in the next, and its row and its id are read in those after that.
+    low half. While some draws are hashed, what those before them read is on its way from memory: a draw's column is drawn,
+    led to its alias `AHEAD` draws later, and its row and its id are read after as many again.
     """
-    coins = np.empty(2 * BLOCK, np.uint64)
-    entries = np.empty(4 * BLOCK, np.int64)
+    coins = np.empty(_RING + 1, np.uint64)
+    entries = np.empty(_RING + 1, np.int64)
+    part_words, row_words = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
     k = np.uint64(hot.shape[0])
     hot_at, cold_at = np.uint64(hot.ctypes.data), np.uint64(cold.ctypes.data)
     mapped, named, scattered = False, False, numbers.shape[0] > 0
@@ -93,26 +96,30 @@ def draw_rows(
         named |= local[e] > 0 and ids[e] > 0
     i, made, taken, moved, told = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     while i < count or told < made:
-        to_take, to_move, to_tell = made, taken, moved if mapped else taken
-        end = min(count, i + BLOCK)
+        if i & _LAST == 0:
+            for j in range(min(BLOCK, count - i)):
+                at = np.uint64(numbers[i + j]) if scattered else start + np.uint64(i + j)
+                part_words[j], row_words[j] = word(part_key, at), word(row_key, at)
+        end = min(count, i + STEP)
         while i < end:
-            at = np.uint64(numbers[i]) if scattered else start + np.uint64(i)
-            w = word(part_key, at)
+            w = part_words[i & _LAST]
             entry = np.int64(accepted(hot_at, cold_at, below(w, k), w * k))
-            w = word(row_key, at)
+            w = row_words[i & _LAST]
             column = below(w, sizes[entry])
             out[made] = np.int64(column)
-            coins[made & _TWO_BLOCKS] = w * sizes[entry]
-            entries[made & _FOUR_BLOCKS] = entry
+            coins[made & _RING] = w * sizes[entry]
+            entries[made & _RING] = entry
             if hots[entry] > 0:
                 prefetch_at(hots[entry] + (column << _EIGHTS))
             made += np.int64(local[entry])
             i += 1
+        behind = AHEAD if i < count else np.int64(0)
+        to_take = max(taken, made - behind)
         for j in range(taken, to_take):
-            entry = entries[j & _FOUR_BLOCKS]
+            entry = entries[j & _RING]
             column = np.uint64(out[j])
             if hots[entry] > 0:
-                column = accepted(hots[entry], colds[entry], column, coins[j & _TWO_BLOCKS])
+                column = accepted(hots[entry], colds[entry], column, coins[j & _RING])
             out[j] = np.int64(column)
             if mapped:
                 prefetch_at(rows_of[entry] + (column << _FOURS))
@@ -120,17 +127,19 @@ def draw_rows(
                 prefetch_at(ids[entry] + (column << _EIGHTS))
         taken = to_take
         if mapped:
+            to_move = max(moved, taken - behind)
             for j in range(moved, to_move):
-                entry = entries[j & _FOUR_BLOCKS]
+                entry = entries[j & _RING]
                 if rows_of[entry] > 0:
                     out[j] = np.int64(u32_at(rows_of[entry], out[j]))
                 if named:
                     prefetch_at(ids[entry] + (np.uint64(out[j]) << _EIGHTS))
             moved = to_move
-        if not named:
-            to_tell = moved if mapped else taken
+        to_tell = moved if mapped else taken
+        if named:
+            to_tell = max(told, to_tell - behind)
         for j in range(told, to_tell):
-            entry = entries[j & _FOUR_BLOCKS]
+            entry = entries[j & _RING]
             row = out[j]
             out[j] = i64_at(ids[entry], row) if ids[entry] > 0 else row * scales[entry] + offsets[entry]
             out_tags[j] = tags[entry]
