@@ -45,6 +45,13 @@ def kernel(fn: Callable[P, R]) -> Callable[P, R]:
     return _stamped(numba.njit(cache=True, nogil=True, error_model="numpy")(fn), fn)
 
 
+def brief(fn: Callable[P, R]) -> Callable[P, R]:
+    """As `kernel`, for what takes no longer than to let go of the GIL and to get it back: it holds it."""
+    if INTERPRETED:
+        return np.errstate(over="ignore")(fn)
+    return _stamped(numba.njit(cache=True, error_model="numpy")(fn), fn)
+
+
 def inlined(fn: Callable[P, R]) -> Callable[P, R]:
     """As `kernel`, for a small step that other kernels call in their innermost loop; it makes no array.
 

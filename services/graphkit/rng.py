@@ -9,14 +9,16 @@ lagged copies of each other.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from graphkit.jit import inlined, mulhi
+from graphkit.jit import brief, inlined, mulhi
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
 _SALT = np.uint64(0xD6E8FEB86659FD93)
 _S30, _S27, _S31, _S12, _ONE = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(12), np.uint64(1)
+_ALL = 0xFFFFFFFFFFFFFFFF
 
 # Purposes: the first tag under a seed. A purpose is never reused for another kind of draw.
 PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, RACE, RESTART, RETURN, WEIGHTS, NEGATIVE, LAYER, LABEL = range(1, 13)
@@ -66,14 +68,18 @@ def unit(w: np.uint64) -> float:
     return (np.float64(w >> _S12) + 0.5) * 2.220446049250313e-16
 
 
+@brief
+def _key_of(path: NDArray[np.uint64]) -> np.uint64:
+    key = mix64(path[0])
+    for i in range(1, path.shape[0]):
+        key = derive(key, path[i])
+    return key
+
+
 def key_of(seed: int, *tags: int) -> np.uint64:
     """The key of a seed and a path of tags, such as ``key_of(seed, NEIGHBOR, direction, hop)``."""
-    with np.errstate(over="ignore"):
-        # Compiled functions hand back Python ints, which would be typed as int64 on the way in: wrap each time.
-        key = np.uint64(mix64(np.uint64(seed & 0xFFFFFFFFFFFFFFFF)))
-        for tag in tags:
-            key = np.uint64(derive(key, np.uint64(tag)))
-    return key
+    # Compiled functions hand back Python ints, which would be typed as int64 on the way in: wrap each time.
+    return np.uint64(_key_of(np.array((seed & _ALL, *tags), np.uint64)))
 
 
 def seed_of(seed: int, weights: str) -> int:

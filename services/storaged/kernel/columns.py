@@ -97,7 +97,7 @@ def draw_rows(
     i, made, taken, moved, told = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     while i < count or told < made:
         if i & _LAST == 0:
-            for j in range(min(BLOCK, count - i)):
+            for j in range(min(np.int64(BLOCK), count - i)):
                 at = np.uint64(numbers[i + j]) if scattered else start + np.uint64(i + j)
                 part_words[j], row_words[j] = word(part_key, at), word(row_key, at)
         end = min(count, i + STEP)
