@@ -60,6 +60,7 @@ __all__ = [
     "euler",
     "open",
     "ops",
+    "pglbox",
     "records",
 ]
 
@@ -78,7 +79,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for."""
-    if name in ("euler", "ops", "records"):
+    if name in ("euler", "ops", "pglbox", "records"):
         return import_module(f"asterism.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'asterism' has no attribute {name!r}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from asterism import arguments, mixing, ops
 from asterism.epochs import EpochCursor
@@ -17,6 +19,7 @@ from asterism_proto.errors import InvalidRequest
 
 NEGATIVES_AT_ONCE = 1 << 22
 """Nodes of one request for negatives."""
+NOT_SAID: Mapping[str, ArrayLike] = MappingProxyType({})
 
 
 class NodePasses:
@@ -25,8 +28,12 @@ class NodePasses:
     Going through it (``for nodes in passes``) gives what is left of the epoch, and begins the next one. All of it is of one version.
     """
 
-    def __init__(self, reader: Reader, ntype: str, *, batch_size: int, seed: int, rank: int, world: int, version: int | None) -> None:
+    def __init__(
+        self, reader: Reader, ntype: str, *, batch_size: int, seed: int, rank: int, world: int, version: int | None, among: ArrayLike | None
+    ) -> None:
         _, count, self.version = reader._nodes_at(ntype, np.zeros(0, np.int64), version)
+        self._among = None if among is None else arguments.ids("among", among)
+        count = count if self._among is None else len(self._among)
         self._reader, self.ntype, self.batch_size = reader, ntype, arguments.count("batch_size", batch_size, least=1)
         self.cursor = EpochCursor(count, seed=seed, rank=rank, world=world)
 
@@ -37,7 +44,8 @@ class NodePasses:
 
     def next_batch(self) -> Ids:
         """The next nodes of the epoch, int64; none where it is over."""
-        return self._reader.nodes_at(self.ntype, self.cursor.take(self.batch_size), version=self.version)
+        places = self.cursor.take(self.batch_size)
+        return self._among[places] if self._among is not None else self._reader.nodes_at(self.ntype, places, version=self.version)
 
     def __iter__(self) -> Iterator[Ids]:
         while self.cursor.left:
@@ -93,6 +101,7 @@ class PairPasses:
         rank: int,
         world: int,
         version: int | None,
+        starts: Mapping[str, ArrayLike],
     ) -> None:
         if not metapaths:
             raise InvalidRequest("no metapath to walk; name at least one")
@@ -108,7 +117,9 @@ class PairPasses:
         self.version = version
         for name in dict.fromkeys(path.start for path in metapaths):
             key = mixing.key_of(seed, mixing.EPOCH, schema.node_type_id(name))
-            self._starts[name] = NodePasses(reader, name, batch_size=batch_size, seed=key, rank=rank, world=world, version=self.version)
+            self._starts[name] = NodePasses(
+                reader, name, batch_size=batch_size, seed=key, rank=rank, world=world, version=self.version, among=starts.get(name)
+            )
             self.version = self._starts[name].version
         self._turn = 0
 
@@ -213,7 +224,15 @@ class Passes(Labelled):
     """The part of a graph that whole epochs are read through."""
 
     def node_batches(
-        self, ntype: str, batch_size: int, *, seed: int | None = None, rank: int = 0, world: int = 1, version: int | None = None
+        self,
+        ntype: str,
+        batch_size: int,
+        *,
+        among: ArrayLike | None = None,
+        seed: int | None = None,
+        rank: int = 0,
+        world: int = 1,
+        version: int | None = None,
     ) -> NodePasses:
         """Every node of a type once an epoch, in shuffled batches: for training, or for inference over all nodes.
 
@@ -223,6 +242,8 @@ class Passes(Labelled):
             The node type.
         batch_size : int
             Nodes of a batch; the last one of an epoch may have fewer.
+        among : int64[m], optional
+            These instead of every node of the type; all ranks give the same, in the same order.
         seed : int, optional
             Of the order. Several ranks must give the same.
         rank, world : int
@@ -240,7 +261,7 @@ class Passes(Labelled):
         >>> for nodes in graph.node_batches("paper", 1024, seed=1):  # doctest: +SKIP
         ...     infer(graph.sample_subgraph(nodes, [15, 10], "cites"))
         """
-        return NodePasses(self, ntype, batch_size=batch_size, seed=_seed(seed, world), rank=rank, world=world, version=version)
+        return NodePasses(self, ntype, batch_size=batch_size, seed=_seed(seed, world), rank=rank, world=world, version=version, among=among)
 
     def walk_pairs(
         self,
@@ -255,6 +276,7 @@ class Passes(Labelled):
         weight: str = "",
         negatives: int = 0,
         excluded: str = "",
+        starts: Mapping[str, ArrayLike] = NOT_SAID,
         seed: int | None = None,
         rank: int = 0,
         world: int = 1,
@@ -277,6 +299,8 @@ class Passes(Labelled):
         excluded : str
             Pairs of types to leave out, the centre's first: ``w2q;q2t`` (``excluded_train_pair``). Pairs of types that are not on
             a metapath are left out too.
+        starts : dict of node type to int64[m]
+            Walks start at these instead of at every node of the type (``train_start_nodes``); as `node_batches` has ``among``.
         seed : int, optional
             Of the order of starts, of walks, of pairs and of negatives. Several ranks must give the same.
         rank, world, version
@@ -309,6 +333,7 @@ class Passes(Labelled):
             rank=rank,
             world=world,
             version=version,
+            starts=starts,
         )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "Examples: asterism load shop data/metadata.json --create --build; asterism load shop shop.yaml --on-bad-rows skip --rejects bad.csv; "
-    "asterism load molecules graph.json --create"
+    "asterism load molecules graph.json --create; asterism load shop lightgcn.yaml --create --build"
 )
 
 
@@ -48,7 +48,9 @@ def load(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="SOURCE", exists=True, help="A folder with DGL's metadata.json, Euler's graph.json, or a YAML file of schema and files."
+            metavar="SOURCE",
+            exists=True,
+            help="A folder with DGL's metadata.json, Euler's graph.json, a YAML file of schema and files, or PGLBox's.",
         ),
     ],
     *,
@@ -69,7 +71,7 @@ def load(
         list[str] | None, typer.Option(metavar="OLD=NEW", help="For a DGL folder or Euler's JSON: another name for a feature. Repeat for more.")
     ] = None,
     root: Annotated[
-        Path | None, typer.Option(exists=True, file_okay=False, help="For a schema file: the folder that its file names start from.")
+        Path | None, typer.Option(exists=True, file_okay=False, help="For a schema file or PGLBox's: the folder that its file names start from.")
     ] = None,
     chunk_rows: Annotated[int, typer.Option(min=1, max=1 << 24, help="Rows that are in memory at a time.")] = 262144,
 ) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli import contrasting, layering, reading, walking
+from asterism.cli import contrasting, layering, pglbox, reading, walking
 from asterism.cli.drawing import (
     SHOWN,
     Count,
@@ -203,6 +203,7 @@ for _name, _command, _examples in (
     ("labels", contrasting.labels, "Example: asterism sample labels molecules -n 32"),
     ("walk", walking.walk, 'Example: asterism sample walk shop 17 --metapath "user2buys2item-item2bought_by2user" --length 24 --walks 10'),
     ("pairs", walking.pairs, 'Example: asterism sample pairs shop "user2follows2user" --length 8 --window 3 --negatives 2 --json'),
+    ("pglbox", pglbox.pglbox, pglbox.EXAMPLES),
     ("subgraph", walking.subgraph, "Example: asterism sample subgraph shop 17 23 --fanout 15,10 --type user:follows:user --direction in"),
     ("layer", layering.layer, "Example: asterism sample layer shop 17 23 31 --type user:buys:item -n 64 --measure squares --distinct"),
     ("adjacency", layering.adjacency, "Example: asterism sample adjacency shop --rows 17,23 --cols 3,40,41 --type user:buys:item"),

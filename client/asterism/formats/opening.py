@@ -9,6 +9,7 @@ from pathlib import Path
 from asterism.formats.chunks import CHUNK_ROWS, Source
 from asterism.formats.dgl import ChunkedSource
 from asterism.formats.euler import EulerSource
+from asterism.formats.pglbox import PglboxSource, is_config
 from asterism.formats.plain import PlainSource
 from asterism_proto.errors import InvalidRequest
 
@@ -30,7 +31,8 @@ def open_source(
     Parameters
     ----------
     path : path
-        A folder with DGL's ``metadata.json`` (or that file), Euler's ``graph.json`` (or a folder with it), or a YAML schema file.
+        A folder with DGL's ``metadata.json`` (or that file), Euler's ``graph.json`` (or a folder with it), a YAML schema file, or
+        a configuration of PGLBox.
     chunk_rows : int
         Rows of a chunk at most.
     weights : mapping, optional
@@ -39,7 +41,7 @@ def open_source(
     rename : mapping, optional
         For a DGL folder or Euler's JSON: new names for features whose names are reserved, or not wanted.
     root : path, optional
-        For a schema file: the folder that its file names start from.
+        For a schema file or PGLBox's configuration: the folder that its file names start from.
 
     Raises
     ------
@@ -64,8 +66,13 @@ def open_source(
     if path.is_file() and path.suffix in (".yaml", ".yml"):
         if weights or rename:
             raise InvalidRequest(f"{path}: a schema file says itself which columns are weights and what features are called")
+        if is_config(path):
+            return PglboxSource(path, root=None if root is None else Path(root), chunk_rows=chunk_rows)
         return PlainSource(path, root=None if root is None else Path(root), chunk_rows=chunk_rows)
-    raise InvalidRequest(f"{path}: expected a folder with metadata.json (DGL's chunked graph format), Euler's graph.json, or a YAML schema file")
+    raise InvalidRequest(
+        f"{path}: expected a folder with metadata.json (DGL's chunked graph format), Euler's graph.json, a YAML schema file, "
+        "or a configuration of PGLBox"
+    )
 
 
 def _is_eulers(path: Path) -> bool:

@@ -99,7 +99,7 @@ def load(
     space : str
         Where it goes.
     source : path
-        A folder with DGL's ``metadata.json``, Euler's ``graph.json``, or a YAML schema file.
+        A folder with DGL's ``metadata.json``, Euler's ``graph.json``, a YAML schema file, or a configuration of PGLBox.
     schema : Schema, optional
         The space is made with it where it is not there. Without it the space must be there.
     progress : callable, optional
@@ -118,7 +118,7 @@ def load(
         For a DGL folder: the feature that is the weight, per type, as ``{"author:writes:paper": "w"}``; for it and for
         Euler's JSON: new names of features.
     root : path, optional
-        For a schema file: the folder that its file names start from.
+        For a schema file or PGLBox's configuration: the folder that its file names start from.
     again : bool
         Load even what is in the space already: nodes are replaced by themselves, edges are there once more.
 

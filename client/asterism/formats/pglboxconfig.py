@@ -1,0 +1,337 @@
+"""PGLBox's YAML configuration: every key of it and of Graph4Rec's, what it means here, and which ones mean nothing."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from asterism.metapaths import Metapath
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.words import checked_name
+
+TO = "to"
+"""The relation of an edge type that is written without one: ``u2i`` is ``u:to:i``."""
+DONE = "to.hadoop.done"
+"""The file that says that a window's data is complete."""
+_TIME = "%Y%m%d/%H"
+
+_ALIASES = {"sample_num_list": "samples", "infer_sample_num_list": "infer_samples", "batch_pair_size": "batch_size", "shard_num": "num_part"}
+"""Graph4Rec's names."""
+
+_ELSEWHERE = {
+    "the model": """
+        nodeid_slot slot_pool_type feature_mode model_type emb_size embed_size hidden_size init_range loss_type margin softsign gcl_loss
+        sage_layer_type sage_alpha sage_act hcl res_alpha interact_mode num_nodes token_slot""",
+    "the optimizer": """
+        sparse_type sparse_lr dense_lr slot_feature_lr lr lazy_mode beta1_decay_rate beta2_decay_rate load_filter_slots""",
+    "what a training saves, and where": """
+        warm_start_from load_binary_mode save_binary_mode save_model_interval save_cache_frequency save_steps dump_node_name dump_node_emb_name
+        working_root model_save_path infer_result_path dump_save_path local_model_path local_result_path local_dump_path output_dir save_dir
+        log_dir log_steps files2saved task_name""",
+    "how PGLBox fits a graph into its memory and feeds it": """
+        train_storage_mode gpups_memory_allocated_rate mem_cache_passid_num chunk_num sample_times_one_chunk train_pass_cap infer_pass_cap
+        metapath_split_opt num_workers pair_stream_shuffle_size dataset_type collatefn debug_mode""",
+    "its file system": "hadoop_home graph_data_fs_name graph_data_fs_ugi output_fs_name output_fs_ugi fs_name fs_ugi",
+}
+IGNORED: Mapping[str, str] = {key: whose for whose, keys in _ELSEWHERE.items() for key in keys.split()}
+"""Keys that mean nothing here, and whose they are."""
+
+
+def _whole(least: int) -> Callable[[Any], Any]:
+    def read(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueError(f"a whole number, {least} or more")
+        return value
+
+    return read
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("True or False")
+    return value
+
+
+def _text(value: Any) -> str:
+    if value is not None and not isinstance(value, str):
+        raise ValueError("a text")
+    return (value or "").strip()
+
+
+def _counts(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list) or any(not isinstance(n, int) or isinstance(n, bool) or (n < 1 and n != -1) for n in value):
+        raise ValueError("a list of neighbors per hop, each 1 or more, or -1 for all")
+    return tuple(value)
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    if value is not None and (not isinstance(value, list) or not all(isinstance(name, str | int) for name in value)):
+        raise ValueError("a list of names")
+    return tuple(map(str, value or ()))
+
+
+def _mode(value: Any) -> str:
+    if value not in ("train", "online_train"):
+        raise ValueError("train or online_train")
+    return str(value)
+
+
+def _time(value: Any) -> datetime | None:
+    if value in (None, ""):
+        return None
+    try:
+        return datetime.strptime(str(value), _TIME)
+    except ValueError as error:
+        raise ValueError("a day and hour, such as 20230217/00") from error
+
+
+def _features(value: Any) -> tuple[tuple[str, str, str], ...]:
+    found = []
+    for entry in value or ():
+        if not isinstance(entry, list) or len(entry) < 3 or not all(isinstance(word, str) for word in entry[:3]) or entry[2] not in _KINDS:
+            raise ValueError(f"a list of [node type, name, {' or '.join(_KINDS)}, length]")
+        found.append((entry[0], entry[1], entry[2]))
+    return tuple(found)
+
+
+_KINDS = ("string", "int32", "int64", "float32", "float64")
+
+_READ: Mapping[str, tuple[Callable[[Any], Any], Any]] = {
+    "graph_data_local_path": (_text, ""),
+    "graph_data_hdfs_path": (_text, ""),
+    "etype2files": (_text, ""),
+    "ntype2files": (_text, ""),
+    "symmetry": (_flag, False),
+    "hadoop_shard": (_flag, False),
+    "auto_shard": (_flag, False),
+    "num_part": (_whole(1), 1000),
+    "slots": (_names, ()),
+    "nfeat_info": (_features, ()),
+    "max_slot_value_size": (_whole(1), None),
+    "meta_path": (_text, ""),
+    "walk_len": (_whole(1), 24),
+    "walk_times": (_whole(1), 10),
+    "win_size": (_whole(1), 3),
+    "neg_num": (_whole(0), 0),
+    "excluded_train_pair": (_text, ""),
+    "pair_label": (_text, ""),
+    "train_start_nodes": (_text, ""),
+    "infer_nodes": (_text, ""),
+    "infer_node_type": (_text, ""),
+    "weighted_sample": (_flag, False),
+    "return_weight": (_flag, False),
+    "sage_mode": (_flag, False),
+    "samples": (_counts, ()),
+    "infer_samples": (_counts, ()),
+    "use_degree_norm": (_flag, False),
+    "need_train": (_flag, True),
+    "need_inference": (_flag, True),
+    "need_dump_walk": (_flag, False),
+    "epochs": (_whole(1), 1),
+    "max_steps": (_whole(0), 0),
+    "batch_size": (_whole(1), 80000),
+    "batch_node_size": (_whole(1), None),
+    "infer_batch_size": (_whole(1), None),
+    "train_mode": (_mode, "train"),
+    "start_time": (_time, None),
+    "newest_time": (_time, None),
+    "time_delta": (_whole(1), 24),
+}
+"""Keys that mean something here: how each is read, and what it is where it is left out."""
+
+KEYS = frozenset(_READ) | frozenset(_ALIASES)
+"""Keys that have an effect."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The data of one interval of a routine training."""
+
+    time: datetime
+    folder: Path
+    """What ``root`` is for its load."""
+    ready: bool
+    """Whether its data is complete."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """A configuration, read and checked."""
+
+    path: Path
+    text: str
+    root: Path
+    """The folder that its file names start from."""
+    edge_files: Mapping[tuple[str, str, str], str]
+    """By triple: a file or folder."""
+    node_files: Mapping[str, str]
+    metapaths: tuple[Metapath, ...]
+    pair_labels: Mapping[tuple[str, str], int]
+    infer_types: tuple[str, ...]
+    """The node types that inference covers."""
+    values: Mapping[str, Any]
+    """Every key that has an effect, with its value or default."""
+    ignored: Mapping[str, str]
+    """Keys of the file that mean nothing here, and whose they are."""
+
+    def __getitem__(self, key: str) -> Any:
+        return self.values[key]
+
+    @property
+    def triples(self) -> tuple[tuple[str, str, str], ...]:
+        """Every edge type: those of files, each followed by its way back where edges are symmetric."""
+        ways = [(triple, (triple[2], triple[1], triple[0])) if self["symmetry"] else (triple,) for triple in self.edge_files]
+        return tuple(dict.fromkeys(triple for way in ways for triple in way))
+
+    def windows(self) -> list[Window]:
+        """The windows of a routine training whose folders are there, in order, from ``newest_time`` or ``start_time`` on."""
+        time = self["newest_time"] or self["start_time"]
+        if self["train_mode"] != "online_train" or time is None:
+            raise InvalidRequest(f"{self.path}: windows need train_mode: online_train, and a start_time")
+        found = []
+        while (folder := self.root / time.strftime(_TIME)).is_dir():
+            found.append(Window(time=time, folder=folder, ready=(folder / DONE).exists()))
+            time += timedelta(hours=self["time_delta"])
+        return found
+
+
+def read_config(path: str | Path, root: str | Path | None = None) -> Config:
+    """Read a configuration of PGLBox or Graph4Rec.
+
+    Parameters
+    ----------
+    path : path
+        The YAML file.
+    root : path, optional
+        The folder that its file names start from, in place of what it says itself.
+
+    Raises
+    ------
+    InvalidRequest
+        Naming the key: one that there is not, with the nearest one that there is; one with a value that it can not have.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+        said = yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InvalidRequest(f"{path}: can not be read ({error})") from error
+    if not isinstance(said, dict):
+        raise InvalidRequest(f"{path}: expected keys and values, as PGLBox's configurations have")
+    try:
+        return _config(path, text, said, root)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{path}: {error.message}") from error
+
+
+def _config(path: Path, text: str, said: Mapping[Any, Any], root: str | Path | None) -> Config:
+    values = {key: default for key, (_, default) in _READ.items()}
+    for key, value in said.items():
+        name = _ALIASES.get(key, key)
+        if name not in _READ and name not in IGNORED:
+            near = difflib.get_close_matches(str(key), [*KEYS, *IGNORED], n=1)
+            raise InvalidRequest(f"unknown key {key!r}" + (f"; did you mean {near[0]!r}?" if near else "; docs/pglbox.md lists those there are"))
+        if name in _READ and not (value is None and _READ[name][1] is None):
+            try:
+                values[name] = _READ[name][0](value)
+            except ValueError as error:
+                raise InvalidRequest(f"{key}: {value!r}: expected {error}") from error
+    edge_files = {_triple(name): files for name, files in _files("etype2files", values["etype2files"]).items()}
+    node_files = {checked_name("node type", name): files for name, files in _files("ntype2files", values["ntype2files"]).items()}
+    if not edge_files or not node_files:
+        raise InvalidRequest("etype2files and ntype2files say which files hold edges and nodes; give both")
+    for triple in edge_files:
+        for end in (triple[0], triple[2]):
+            if end not in node_files:
+                raise InvalidRequest(f"etype2files: {end!r} of {'2'.join(triple)!r} is no node type of ntype2files: {', '.join(node_files)}")
+    if values["sage_mode"] and (not values["samples"] or (values["need_inference"] and not values["infer_samples"])):
+        raise InvalidRequest("sage_mode: True needs samples, and infer_samples where need_inference is: neighbors per hop")
+    made = Config(
+        path=path,
+        text=text,
+        root=_root(path, values, root),
+        edge_files=edge_files,
+        node_files=node_files,
+        metapaths=(),
+        pair_labels=_labels(values["pair_label"], node_files),
+        infer_types=_infer_types(values["infer_node_type"], node_files),
+        values=values,
+        ignored={key: IGNORED[key] for key in said if key in IGNORED},
+    )
+    return replace(made, metapaths=_metapaths(values["meta_path"], made))
+
+
+def _root(path: Path, values: Mapping[str, Any], root: str | Path | None) -> Path:
+    if root is not None:
+        return Path(root)
+    word = "graph_data_hdfs_path" if values["train_mode"] == "online_train" and values["graph_data_hdfs_path"] else "graph_data_local_path"
+    said = str(values[word] or values["graph_data_hdfs_path"])
+    if said.startswith(("hdfs:", "afs:")):
+        raise InvalidRequest(f"{word}: {said!r}: files are read here; bring them here and say their folder as `root`")
+    return path.parent / said
+
+
+def _files(key: str, text: str) -> dict[str, str]:
+    """``a:files,b:files`` as a mapping."""
+    found: dict[str, str] = {}
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        name, colon, files = word.partition(":")
+        if not (name.strip() and colon and files.strip()) or name.strip() in found:
+            raise InvalidRequest(f"{key}: {word!r}: expected type:file or folder, and each type once")
+        found[name.strip()] = files.strip()
+    return found
+
+
+def _triple(name: str) -> tuple[str, str, str]:
+    """``u2i`` or ``u2buy2i`` as a triple."""
+    parts = name.split("2")
+    if len(parts) not in (2, 3) or not all(parts):
+        raise InvalidRequest(f"edge type {name!r}: expected a2b or a2relation2b")
+    src, relation, dst = (parts[0], TO, parts[1]) if len(parts) == 2 else parts
+    return src, checked_name("edge type", relation), dst
+
+
+def _metapaths(text: str, config: Config) -> tuple[Metapath, ...]:
+    found = []
+    for path in filter(None, (part.strip() for part in text.split(";"))):
+        steps = [_triple(word.strip()) for word in path.split("-")]
+        for number, step in enumerate(steps, 1):
+            if step not in config.triples:
+                turned = (step[2], step[1], step[0]) in config.triples
+                known = ", ".join(_written(triple) for triple in config.triples)
+                hint = "symmetry: True makes it of the other way" if turned else f"there are {known}"
+                raise InvalidRequest(f"meta_path: {path!r}, step {number}: no edge type {_written(step)!r}; {hint}")
+            if number > 1 and steps[number - 2][2] != step[0]:
+                raise InvalidRequest(f"meta_path: {path!r}, step {number} starts at {step[0]!r}; the step before ends at {steps[number - 2][2]!r}")
+        types = (*(step[0] for step in steps), steps[-1][2])
+        found.append(Metapath(text=path, steps=tuple(map(":".join, steps)), node_types=types))
+    return tuple(found)
+
+
+def _written(triple: tuple[str, str, str]) -> str:
+    src, relation, dst = triple
+    return f"{src}2{dst}" if relation == TO else f"{src}2{relation}2{dst}"
+
+
+def _labels(text: str, types: Mapping[str, str]) -> dict[tuple[str, str], int]:
+    found = {}
+    for word, label in _files("pair_label", text).items():
+        pair = tuple(word.split("2"))
+        if len(pair) != 2 or not set(pair) <= set(types) or not label.isdecimal():
+            raise InvalidRequest(f"pair_label: {word}:{label}: expected a2b:number of node types {', '.join(types)}")
+        found[pair[0], pair[1]] = int(label)
+    return found
+
+
+def _infer_types(text: str, types: Mapping[str, str]) -> tuple[str, ...]:
+    named = [word.strip() for word in text.split(";") if word.strip()]
+    unknown = [name for name in named if name not in types]
+    if unknown:
+        raise InvalidRequest(f"infer_node_type: no node type {unknown[0]!r}; there are {', '.join(types)}")
+    return tuple(named or types)

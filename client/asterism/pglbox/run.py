@@ -1,0 +1,235 @@
+"""A configuration over a graph: batches to train with, and batches to infer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from asterism import arguments, mixing
+from asterism.formats.pglbox import read_nodes
+from asterism.formats.pglboxconfig import Config, read_config
+from asterism.formats.pglboxnodes import slots_of
+from asterism.graph import Graph
+from asterism.pglbox.batches import InferBatch, Nodes, TrainBatch
+from asterism.records import FeatureValue, Ids, PairBatch, Types, WalkSample
+from asterism_proto.errors import InvalidRequest
+
+_TRAIN, _INFER = 0, 1
+
+
+class PGLBox:
+    """What a configuration of PGLBox's describes, over a graph in a space.
+
+    Parameters
+    ----------
+    graph : Graph
+        With the node and edge types of the configuration's files, as a load of it makes them.
+    config : Config or path
+        As `read_config` reads it.
+    seed : int, optional
+        Of everything that is drawn: the same one gives the same batches. Several ranks must give the same.
+    rank, world : int
+        Give the share of one of so many trainers; together they start at every node once an epoch.
+
+    Raises
+    ------
+    NotFound
+        Where the graph has not the configuration's types.
+    InvalidRequest
+        Where the configuration is none, or a node of ``train_start_nodes`` or ``infer_nodes`` is not in the graph.
+
+    Examples
+    --------
+    >>> with graph.pin() as held:  # doctest: +SKIP
+    ...     box = asterism.pglbox.PGLBox(held, "lightgcn.yaml", seed=1)
+    ...     for batch in box.train():
+    ...         step(batch)
+    """
+
+    def __init__(self, graph: Graph, config: Config | str | Path, *, seed: int | None = None, rank: int = 0, world: int = 1) -> None:
+        self.graph, self.config = graph, config if isinstance(config, Config) else read_config(config)
+        if seed is None and world > 1:
+            raise InvalidRequest(f"a share of {world} without a seed: each would draw an order of its own; give all ranks the same seed")
+        self.seed, self._rank, self._world = arguments.seed(seed), rank, world
+        schema = graph.schema
+        for name in self.config.node_files:
+            schema.node_type_id(name)
+        for triple in self.config.triples:
+            schema.edge_type_id(":".join(triple))
+        self._slots: dict[str, list[str]] = {}
+        for slot in slots_of(self.config):
+            for name in [slot.ntype] if slot.ntype else self.config.node_files:
+                schema.node_types[schema.node_type_id(name)].feature(slot.feature.name)
+                self._slots.setdefault(name, []).append(slot.feature.name)
+
+    def train(self) -> Iterator[TrainBatch]:
+        """Batches of every epoch; none where ``need_train`` is off.
+
+        Starts are shuffled, metapaths take turns, and each start's walks are taken once an epoch. All is of one version.
+        """
+        config = self.config
+        if not config["need_train"]:
+            return
+        if not config.metapaths:
+            raise InvalidRequest(f"{config.path}: meta_path says nothing, so that nothing is walked")
+        passes = self.graph.walk_pairs(
+            config.metapaths,
+            config["walk_len"],
+            walks=config["walk_times"],
+            window=config["win_size"],
+            batch_size=config["batch_node_size"] or self._starts_of_a_batch(),
+            first_step="distinct",
+            weighted=config["weighted_sample"],
+            negatives=config["neg_num"],
+            excluded=config["excluded_train_pair"],
+            starts=self._listed("train_start_nodes"),
+            seed=mixing.key_of(self.seed, mixing.EPOCH, _TRAIN),
+            rank=self._rank,
+            world=self._world,
+        )
+        steps = 0
+        for _ in range(config["epochs"]):
+            for drawn in passes:
+                for first in range(0, len(drawn), config["batch_size"]):
+                    yield self._train_batch(drawn, first, steps)
+                    steps += 1
+                    if steps == config["max_steps"]:
+                        return
+
+    def infer(self) -> Iterator[InferBatch]:
+        """Every node of ``infer_node_type`` once, of ``infer_nodes`` where that is given; none where ``need_inference`` is off."""
+        config = self.config
+        if not config["need_inference"]:
+            return
+        listed, version = self._listed("infer_nodes"), None
+        for number, ntype in enumerate(config.infer_types):
+            passes = self.graph.node_batches(
+                ntype,
+                config["infer_batch_size"] or config["batch_size"],
+                among=listed.get(ntype, np.zeros(0, np.int64)) if listed else None,
+                seed=mixing.key_of(self.seed, mixing.EPOCH, _INFER, number),
+                rank=self._rank,
+                world=self._world,
+                version=version,
+            )
+            version = passes.version
+            kind = self.graph.schema.node_type_id(ntype)
+            for step, ids in enumerate(passes):
+                seed = mixing.key_of(self.seed, mixing.BATCH, _INFER, number, step, self._rank)
+                nodes, places = self._nodes(ids, np.full(len(ids), kind, np.int32), config["infer_samples"], seed, version)
+                yield InferBatch(ids=ids, ntype=ntype, places=places, nodes=nodes, version=version)
+
+    def _starts_of_a_batch(self) -> int:
+        """As many starts as make about ``batch_size`` pairs."""
+        config = self.config
+        length = config["walk_len"] + 1
+        window = min(config["win_size"], length - 1)
+        each = config["walk_times"] * (2 * window * length - window * (window + 1))
+        starts: int = max(config["batch_size"] // each, 1)
+        return starts
+
+    def _train_batch(self, drawn: PairBatch, first: int, step: int) -> TrainBatch:
+        cut = slice(first, first + self.config["batch_size"])
+        pairs, types = drawn.pairs[cut], drawn.types[cut]
+        negatives = None if drawn.negatives is None else drawn.negatives[cut]
+        ids, kinds = [pairs.reshape(-1)], [types.reshape(-1)]
+        if negatives is not None:
+            ids.append(negatives.reshape(-1))
+            kinds.append(np.repeat(types[:, 1], negatives.shape[1]))
+        seed = mixing.key_of(self.seed, mixing.BATCH, _TRAIN, step, self._rank)
+        nodes, places = self._nodes(np.concatenate(ids), np.concatenate(kinds), self.config["samples"], seed, drawn.version)
+        walks: WalkSample | None = drawn.walks if self.config["need_dump_walk"] and first == 0 else None
+        return TrainBatch(
+            pairs=pairs,
+            types=types,
+            places=places[: pairs.size].reshape(pairs.shape),
+            labels=self._labels(types),
+            negatives=negatives,
+            negative_places=None if negatives is None else places[pairs.size :].reshape(negatives.shape),
+            nodes=nodes,
+            walks=walks,
+            metapath=drawn.metapath,
+            epoch=drawn.epoch,
+            version=drawn.version,
+        )
+
+    def _labels(self, types: Types) -> Types | None:
+        if not self.config.pair_labels:
+            return None
+        schema = self.graph.schema
+        table = np.zeros((len(schema.node_types),) * 2, np.int32)
+        for (a, b), label in self.config.pair_labels.items():
+            table[schema.node_type_id(a), schema.node_type_id(b)] = label
+        found: Types = table[types[:, 0], types[:, 1]]
+        return found
+
+    def _nodes(self, ids: Ids, types: Types, samples: tuple[int, ...], seed: int, version: int) -> tuple[Nodes, Ids]:
+        """The different ones among some nodes, with what the configuration asks of them, and where each of the some is."""
+        config, schema = self.config, self.graph.schema
+        once, kinds, places = _different(ids, types)
+        subgraph = None
+        if config["sage_mode"]:
+            subgraph = self.graph.sample_subgraph(
+                once,
+                samples,
+                [":".join(triple) for triple in config.triples],
+                ntype=kinds,
+                weighted=config["weighted_sample"],
+                weights=config["return_weight"],
+                edge_ids=False,
+                seed=seed,
+                version=version,
+            )
+            by_type: Mapping[str, Ids] = subgraph.nodes
+            rows = subgraph.seeds
+        else:
+            by_type = {schema.node_types[kind].name: once[kinds == kind] for kind in np.unique(kinds).tolist()}
+            starts = np.searchsorted(kinds, kinds)
+            rows = np.arange(len(once)) - starts
+        features = {
+            name: {slot: self._trimmed(value) for slot, value in self.graph.node_features(some, self._slots[name], name, version=version).items()}
+            for name, some in by_type.items()
+            if self._slots.get(name)
+        }
+        degrees = None
+        if config["sage_mode"] and config["use_degree_norm"]:
+            degrees = {
+                ":".join(triple): self.graph.degrees(by_type[triple[0]], ":".join(triple), ntype=triple[0], version=version)[:, 0]
+                for triple in config.triples
+                if triple[0] in by_type
+            }
+        return Nodes(ids=by_type, features=features, degrees=degrees, subgraph=subgraph), rows[places]
+
+    def _trimmed(self, value: FeatureValue) -> FeatureValue:
+        """At most ``max_slot_value_size`` values a row, the first ones."""
+        most = self.config["max_slot_value_size"]
+        if most is None or not isinstance(value, tuple) or value[1].dtype == np.uint8 or not (np.diff(value[0]) > most).any():
+            return value
+        indptr, values = value
+        kept = np.minimum(np.diff(indptr), most)
+        ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(kept)))
+        return ends, values[np.arange(ends[-1]) + np.repeat(indptr[:-1] - ends[:-1], kept)]
+
+    def _listed(self, key: str) -> dict[str, Ids]:
+        """The nodes of the files that a key names; all of them are in the graph."""
+        if not self.config[key]:
+            return {}
+        found = read_nodes(self.config, key)
+        for name, ids in found.items():
+            unknown = ids[~self.graph.find_nodes(ids, name)]
+            if len(unknown):
+                raise InvalidRequest(f"{self.config.path}: {key}: node {unknown[0]} of type {name!r} is not in the graph ({len(unknown) - 1} more)")
+        return found
+
+
+def _different(ids: Ids, types: Types) -> tuple[Ids, Types, Ids]:
+    """Different nodes by type and id, and where among them each one is."""
+    order = np.lexsort((ids, types))
+    sorted_ids, sorted_types = ids[order], types[order]
+    new = np.ones(len(ids), np.bool_)
+    new[1:] = (sorted_ids[1:] != sorted_ids[:-1]) | (sorted_types[1:] != sorted_types[:-1])
+    places = np.empty(len(ids), np.int64)
+    places[order] = np.cumsum(new) - 1
+    return sorted_ids[new], sorted_types[new], places

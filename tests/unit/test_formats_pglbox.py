@@ -1,0 +1,238 @@
+"""PGLBox's configurations and files: every key is known, every wrong one and every bad row is told with its place."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.kit import pglbox_files as kit
+
+from asterism.formats import csvfiles, open_source, pglboxnodes
+from asterism.formats.chunks import BadRow, EdgeChunk, Source
+from asterism.formats.pglboxconfig import IGNORED, KEYS, read_config
+from asterism_proto.errors import InvalidRequest
+
+SEEN_IN_THE_WILD = """
+batch_size chunk_num debug_mode dense_lr dump_node_emb_name dump_node_name emb_size epochs etype2files excluded_train_pair feature_mode gcl_loss
+gpups_memory_allocated_rate graph_data_fs_name graph_data_fs_ugi graph_data_hdfs_path graph_data_local_path hadoop_home hadoop_shard hcl
+infer_batch_size infer_node_type infer_nodes infer_samples init_range load_binary_mode loss_type margin max_slot_value_size mem_cache_passid_num
+meta_path metapath_split_opt model_type need_dump_walk need_inference need_train neg_num nodeid_slot ntype2files num_part output_fs_name
+output_fs_ugi pair_label return_weight sage_act sage_alpha sage_layer_type sage_mode sample_times_one_chunk samples save_binary_mode
+save_cache_frequency save_model_interval slot_feature_lr slot_pool_type slots softsign sparse_lr sparse_type start_time symmetry time_delta
+train_mode train_start_nodes train_storage_mode use_degree_norm walk_len walk_times warm_start_from weighted_sample win_size working_root
+newest_time max_steps token_slot train_pass_cap infer_pass_cap batch_node_size batch_pair_size shard_num nfeat_info sample_num_list
+infer_sample_num_list num_nodes embed_size hidden_size lr lazy_mode num_workers dataset_type collatefn task_name log_dir output_dir save_dir
+files2saved log_steps save_steps pair_stream_shuffle_size res_alpha interact_mode beta1_decay_rate beta2_decay_rate load_filter_slots auto_shard
+"""
+"""The keys of the configurations that PGLBox and Graph4Rec come with, and those that their programs ask for."""
+
+
+def test_every_key_means_something_or_is_listed_as_meaning_nothing() -> None:
+    assert set(SEEN_IN_THE_WILD.split()) - KEYS - set(IGNORED) == set()
+    assert KEYS & set(IGNORED) == set()
+
+
+def test_keys_that_mean_nothing_are_listed_with_whose_they_are(tmp_path: Path) -> None:
+    config = read_config(kit.write(tmp_path, emb_size=64, sparse_lr=0.1, walk_len=7))
+    assert config.ignored == {"emb_size": "the model", "sparse_lr": "the optimizer"}
+    assert config["walk_len"] == 7
+    assert config["win_size"] == 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"walk_length": 3}, r"unknown key 'walk_length'; did you mean 'walk_len'\?"),
+        ({"qqqqqqq": 3}, r"unknown key 'qqqqqqq'; docs/pglbox.md lists those there are"),
+        ({"walk_len": 0}, r"walk_len: 0: expected a whole number, 1 or more"),
+        ({"win_size": "3"}, r"win_size: '3': expected a whole number"),
+        ({"neg_num": True}, r"neg_num: True: expected a whole number, 0 or more"),
+        ({"symmetry": "yes please"}, r"symmetry: 'yes please': expected True or False"),
+        ({"samples": [0]}, r"samples: \[0\]: expected a list of neighbors per hop"),
+        ({"sage_mode": True}, r"sage_mode: True needs samples"),
+        ({"train_mode": "offline"}, r"train_mode: 'offline': expected train or online_train"),
+        ({"start_time": "2023-02-17"}, r"start_time: '2023-02-17': expected a day and hour, such as 20230217/00"),
+        ({"meta_path": "u2buy2i-u2buy2i"}, r"meta_path: 'u2buy2i-u2buy2i', step 2 starts at 'u'; the step before ends at 'i'"),
+        ({"meta_path": "u2i"}, r"meta_path: 'u2i', step 1: no edge type 'u2i'; there are u2buy2i, i2buy2u, u2u, i2t, t2i"),
+        (
+            {"symmetry": False, "meta_path": "i2buy2u"},
+            r"meta_path: .*, step 1: no edge type 'i2buy2u'; symmetry: True makes it of the other way",
+        ),
+        ({"etype2files": "u2x:a"}, r"etype2files: 'x' of 'u2to2x' is no node type of ntype2files: u, i, t"),
+        ({"etype2files": "u2u"}, r"etype2files: 'u2u': expected type:file or folder, and each type once"),
+        ({"pair_label": "u2q:1"}, r"pair_label: u2q:1: expected a2b:number of node types u, i, t"),
+        ({"infer_node_type": "u;q"}, r"infer_node_type: no node type 'q'; there are u, i, t"),
+        ({"graph_data_local_path": "hdfs://a/b"}, r"graph_data_local_path: 'hdfs://a/b': files are read here; bring them here"),
+        ({"nfeat_info": [["u", "age", "date", 1]]}, r"nfeat_info: .* expected a list of \[node type, name, string or int32"),
+    ],
+)
+def test_a_wrong_key_or_value_is_refused_by_name(tmp_path: Path, keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidRequest, match=rf"config\.yaml: {said}"):
+        read_config(kit.write(tmp_path, **keys))
+
+
+def test_a_configuration_makes_no_objects(tmp_path: Path) -> None:
+    path = kit.write(tmp_path)
+    path.write_text(path.read_text() + "task_name: !!python/object/apply:os.getcwd []\n")
+    with pytest.raises(InvalidRequest, match="can not be read"):
+        read_config(path)
+
+
+def nodes_of(source: Source) -> tuple[dict[tuple[str, int], dict[str, list[int]]], list[BadRow]]:
+    found: dict[tuple[str, int], dict[str, list[int]]] = {}
+    bad: list[BadRow] = []
+    for chunk in source.node_chunks():
+        bad += chunk.bad
+        for row, node in enumerate(chunk.ids.tolist()):
+            columns = {
+                name: value[1][value[0][row] : value[0][row + 1]].tolist() for name, value in chunk.features.items() if isinstance(value, tuple)
+            }
+            assert (chunk.ntype, node) not in found
+            found[chunk.ntype, node] = columns
+    return found, bad
+
+
+def edges_of(source: Source) -> tuple[Counter[tuple[str, int, int, float]], list[BadRow]]:
+    found: Counter[tuple[str, int, int, float]] = Counter()
+    bad: list[BadRow] = []
+    for chunk in source.edge_chunks():
+        assert isinstance(chunk, EdgeChunk)
+        bad += chunk.bad
+        weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
+        found.update(zip([chunk.etype] * len(chunk), chunk.src.tolist(), chunk.dst.tolist(), weights.tolist(), strict=True))
+    return found, bad
+
+
+def expected_edges(*, both_ways: bool) -> Counter[tuple[str, int, int, float]]:
+    wanted = Counter(
+        [("u:buy:i", *row) for row in kit.BUYS] + [("u:to:u", *row, 1.0) for row in kit.KNOWS] + [("i:to:t", *row, 1.0) for row in kit.HAS]
+    )
+    if both_ways:
+        turned = {"u:buy:i": "i:buy:u", "u:to:u": "u:to:u", "i:to:t": "t:to:i"}
+        wanted.update([(turned[name], dst, src, weight) for name, src, dst, weight in wanted.elements()])
+    return wanted
+
+
+@pytest.mark.parametrize("block", [64, 1 << 20])
+def test_nodes_of_several_types_in_common_files_keep_their_slots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr(pglboxnodes, "BLOCK_BYTES", block)
+    source = open_source(kit.write(tmp_path))
+    assert [(node.name, [f.name for f in node.features]) for node in source.schema.node_types] == [(name, ["_11", "_12"]) for name in ("u", "i", "t")]
+    assert source.schema.ids == "global"
+    found, bad = nodes_of(source)
+    wanted = {("u", user): {"_11": [], "_12": [user]} for user in kit.USERS}
+    wanted |= {("i", item): {"_11": kit.SLOTS[item], "_12": []} for item in kit.ITEMS}
+    wanted |= {("t", tag): {"_11": [], "_12": []} for tag in kit.TAGS}
+    assert (found, bad) == (wanted, [])
+
+
+@pytest.mark.parametrize("symmetry", [True, False])
+def test_edges_have_their_weights_and_with_symmetry_their_way_back(tmp_path: Path, symmetry: bool) -> None:
+    source = open_source(kit.write(tmp_path, symmetry=symmetry, meta_path="u2u"))
+    found, bad = edges_of(source)
+    assert (found, bad) == (expected_edges(both_ways=symmetry), [])
+    assert {edge.name: edge.weighted for edge in source.schema.edge_types} == {
+        "u:buy:i": True,
+        "u:to:u": False,
+        "i:to:t": False,
+        **({"i:buy:u": True, "t:to:i": False} if symmetry else {}),
+    }
+
+
+def test_rows_that_sharding_put_into_two_parts_are_there_once(tmp_path: Path) -> None:
+    path = kit.write(tmp_path, hadoop_shard=True, num_part=7)
+    kit.write_parts(tmp_path, 7)
+    assert sum(len(part.read_text().splitlines()) for part in (tmp_path / "data/u2buy2i").iterdir()) > len(kit.BUYS)
+    assert edges_of(open_source(path))[0] == expected_edges(both_ways=True)
+
+
+def test_bad_rows_are_told_with_file_line_column_and_value(tmp_path: Path) -> None:
+    path = kit.write(tmp_path)
+    data = tmp_path / "data"
+    (data / "node_types/part-00000").write_text("u\t1\t12:1\n\nu\t-4\nu\nother\tx\nu\t5\t12:a,2\nu\t6\tcolour\ni\t7\t11:1,2\t11:3\n")
+    (data / "u2u.txt").write_text("1\t2\n1\tb\n3\n")
+    (data / "u2buy2i/edges").write_text("1\t2\t0.5\n1\t2\t-1\n1\t2\tnan\n")
+    found, bad = nodes_of(open_source(path))
+    assert [str(row) for row in bad] == [
+        "node_types/part-00000, row 3, column 'id', value '-4': an id is not negative",
+        "node_types/part-00000, row 4, column '', value 'u': expected a type, a tab and an id",
+        "node_types/part-00000, row 6, column '12', value '12:a,2': expected int64 values",
+        "node_types/part-00000, row 7, column '', value 'colour': expected slot:value behind the id, with tabs between",
+    ]
+    assert (found["u", 1]["_12"], found["i", 7]["_11"]) == ([1], [1, 2, 3])
+    told = [str(row) for row in edges_of(open_source(path))[1]]
+    assert told[:2] == [
+        "u2buy2i/edges, row 2, column 'weight', value '-1': a weight is not negative",
+        "u2buy2i/edges, row 3, column 'weight', value 'nan': a weight is finite and fits float32",
+    ]
+    assert any("u2u.txt, row 2, column 'dst', value 'b': an id is a whole number" in one for one in told)
+    assert any("u2u.txt, row 3" in one and "expected 2 columns, found 1" in one for one in told)
+
+
+def test_features_of_graph4rec_are_lists_and_texts(tmp_path: Path) -> None:
+    path = kit.write(tmp_path, slots=[], nfeat_info=[["u", "age", "int64", 1], ["u", "word", "string", 1], ["t", "x", "float32", 2]])
+    (tmp_path / "data/node_types/part-00000").write_text("u\t1\tage 30 31\tword two words\n")
+    (tmp_path / "data/node_types/part-00001").write_text("t\t201\tx 0.5 1e3\nt\t202\n")
+    source = open_source(path)
+    assert [[(f.name, f.kind, f.dtype) for f in node.features] for node in source.schema.node_types] == [
+        [("age", "ragged", "int64"), ("word", "bytes", "float32")],
+        [],
+        [("x", "ragged", "float32")],
+    ]
+    found, bad = nodes_of(source)
+    assert bad == []
+    assert found["u", 1] == {"age": [30, 31], "word": list(b"two words")}
+    assert (found["t", 201], found["t", 202]) == ({"x": [0.5, 1000.0]}, {"x": []})
+
+
+def test_files_that_are_not_there_empty_or_compressed_are_told(tmp_path: Path) -> None:
+    path = kit.write(tmp_path, etype2files="u2u:nowhere", meta_path="u2u")
+    with pytest.raises(InvalidRequest, match=r"etype2files: 'u:to:u': nowhere: there is no such file or folder under .*data"):
+        open_source(path)
+    (tmp_path / "data/nowhere").mkdir()
+    with pytest.raises(InvalidRequest, match="the folder has no files"):
+        open_source(path)
+    (tmp_path / "data/nowhere/part-00000.gz").write_bytes(b"x")
+    with pytest.raises(InvalidRequest, match=r"nowhere/part-00000\.gz: is compressed; unpack it"):
+        open_source(path)
+
+
+def test_windows_of_a_routine_training_follow_each_other(tmp_path: Path) -> None:
+    path = kit.write(
+        tmp_path, train_mode="online_train", start_time="20230219/22", time_delta=3, graph_data_hdfs_path="routine", graph_data_local_path="x"
+    )
+    for name in ("20230219/22", "20230220/01", "20230220/07"):
+        (tmp_path / "routine" / name).mkdir(parents=True)
+    (tmp_path / "routine/20230219/22/to.hadoop.done").touch()
+    windows = read_config(path).windows()
+    assert [(str(window.folder.relative_to(tmp_path)), window.ready) for window in windows] == [
+        ("routine/20230219/22", True),
+        ("routine/20230220/01", False),
+    ]
+    path.write_text(path.read_text() + "newest_time: 20230220/01\n")
+    assert [window.time.hour for window in read_config(path).windows()] == [1]
+
+
+def test_memory_does_not_grow_with_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = kit.write(tmp_path)
+    line = "u\t{}\t12:1\t11:5\n"
+    peaks = []
+    monkeypatch.setattr(pglboxnodes, "BLOCK_BYTES", 1 << 16)
+    monkeypatch.setattr(csvfiles, "BLOCK_BYTES", 1 << 16)
+    for rows in (20_000, 100_000):
+        (tmp_path / "data/node_types/part-00000").write_text("".join(line.format(i) for i in range(1000, 1000 + rows)))
+        tracemalloc.start()
+        before = pa.total_allocated_bytes()
+        most, count = 0, 0
+        for chunk in open_source(path).node_chunks():
+            count += len(chunk)
+            most = max(most, pa.total_allocated_bytes() - before)
+        peaks.append(tracemalloc.get_traced_memory()[1] + most)
+        tracemalloc.stop()
+        assert count > rows
+    assert peaks[1] < 1.5 * peaks[0], peaks
