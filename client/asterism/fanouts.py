@@ -29,6 +29,7 @@ class Fanouts(Sampler):
         ntype: NodeTypes = None,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         replace: bool = True,
         direction: str = "out",
         weights: bool = True,
@@ -48,7 +49,7 @@ class Fanouts(Sampler):
             The edge types of each hop.
         fanouts : list of int
             Neighbors per node of each hop.
-        ntype, weighted, weight, replace, direction, weights, edge_ids, probabilities
+        ntype, weighted, weight, where, replace, direction, weights, edge_ids, probabilities
             As of `sample_neighbors`.
         node_features : list of str, or dict of node type to list of str
             Features of the starts and of every drawn node to bring along, in the same request: of each node type what is named
@@ -82,6 +83,7 @@ class Fanouts(Sampler):
             replace=replace,
             uniform=not weighted,
             weight=weight,
+            where=where,
             direction=way,
             want_weights=weights,
             want_edge_ids=edge_ids,

@@ -31,6 +31,7 @@ class Layers(Negatives):
         ntype: NodeTypes = None,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         replace: bool = True,
         direction: str = "out",
         edge_ids: bool = False,
@@ -54,6 +55,8 @@ class Layers(Negatives):
             As of `sample_neighbors`; in the shape of ``nodes`` where it is an array.
         weighted, weight
             By edge weight, of that name ("" are the edges' own); otherwise every edge weighs 1.
+        where : str
+            As of `sample_neighbors`: other edges are as if they were not there.
         replace : bool
             False: different nodes, in the order of successive draws; as many as there are where these are fewer than n.
         direction, edge_ids
@@ -81,7 +84,7 @@ class Layers(Negatives):
         head = wire.SampleLayerRequest(
             edge_types=wanted,
             count=arguments.count("n", n),
-            **self._layering(measure, weighted, weight, replace, direction, edge_ids, seed, version),
+            **self._layering(measure, weighted, weight, where, replace, direction, edge_ids, seed, version),
             width=width,
             node_type=node_type,
         )
@@ -97,6 +100,7 @@ class Layers(Negatives):
         ntype: NodeTypes = None,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         replace: bool = True,
         direction: str = "out",
         edge_ids: bool = False,
@@ -128,7 +132,7 @@ class Layers(Negatives):
         width, node_type, arrays = self._layers(nodes, ntype, steps[0], direction)
         head = wire.SampleLayersRequest(
             hops=[wire.Hop(edge_types=step, count=size) for step, size in zip(steps, sizes, strict=True)],
-            **self._layering(measure, weighted, weight, replace, direction, edge_ids, seed, version),
+            **self._layering(measure, weighted, weight, where, replace, direction, edge_ids, seed, version),
             width=width,
             node_type=node_type,
         )
@@ -144,6 +148,7 @@ class Layers(Negatives):
         col_type: NodeTypes = None,
         direction: str = "out",
         weight: str = "",
+        where: str = "",
         weights: bool = True,
         edge_ids: bool = False,
         version: int | None = None,
@@ -160,7 +165,7 @@ class Layers(Negatives):
             Their types. They may be left out where the edge types leave one choice, and in a space of global ids.
         direction : {"out", "in"}
             Edges from rows to cols, or from cols to rows (where the schema keeps in-copies).
-        weight, weights, edge_ids
+        weight, where, weights, edge_ids
             As of `neighbors`.
 
         Returns
@@ -191,6 +196,7 @@ class Layers(Negatives):
             want_weights=weights,
             want_edge_ids=edge_ids,
             weight=weight,
+            where=where,
         )
         reply = self._session.read("adjacency", head, arrays)
         return answers.adjacency(reply, "", (len(ids), len(others)), weights=weights, edge_ids=edge_ids)
@@ -203,6 +209,7 @@ class Layers(Negatives):
         ntype: NodeTypes = None,
         direction: str = "out",
         weight: str = "",
+        where: str = "",
         edge_ids: bool = False,
         version: int | None = None,
     ) -> MultiHop:
@@ -214,7 +221,7 @@ class Layers(Negatives):
             Where to start; -1 and unknown ones have no neighbors.
         metapath : list of (str or list of str)
             The edge types of each hop.
-        ntype, direction, weight, edge_ids
+        ntype, direction, weight, where, edge_ids
             As of `neighbors`.
 
         Returns
@@ -232,7 +239,7 @@ class Layers(Negatives):
             node_type, arrays = self._starts(here, kinds, wanted, direction_of(direction))
             if not hop:
                 types[0] = self._known(here, node_type, arrays, version)
-            near = self.neighbors(here, step, ntype=kinds, direction=direction, weight=weight, edge_ids=edge_ids, version=version)
+            near = self.neighbors(here, step, ntype=kinds, direction=direction, weight=weight, where=where, edge_ids=edge_ids, version=version)
             version = near.version
             rows = np.repeat(np.arange(len(here), dtype=np.int64), np.diff(near.indptr))
             here, kinds, cols = _first_seen(near.nodes, self._far_types(near.types, direction))
@@ -295,7 +302,16 @@ class Layers(Negatives):
         return given.shape[1] if given.ndim == 2 else 0, node_type, arrays
 
     def _layering(
-        self, measure: str, weighted: bool, weight: str, replace: bool, direction: str, edge_ids: bool, seed: int | None, version: int | None
+        self,
+        measure: str,
+        weighted: bool,
+        weight: str,
+        where: str,
+        replace: bool,
+        direction: str,
+        edge_ids: bool,
+        seed: int | None,
+        version: int | None,
     ) -> dict[str, Any]:
         """What every request for layers says."""
         if measure not in _MEASURES:
@@ -307,6 +323,7 @@ class Layers(Negatives):
             "measure": _MEASURES[measure],
             "uniform": not weighted,
             "weight": weight,
+            "where": where,
             "replace": replace,
             "direction": direction_of(direction),
             "want_edge_ids": edge_ids,

@@ -26,6 +26,7 @@ class Negatives(Subgraphs):
         ntype: NodeTypes = None,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         unknown: str = "error",
         probabilities: bool = False,
         seed: int | None = None,
@@ -44,6 +45,8 @@ class Negatives(Subgraphs):
             be left out.
         weighted, weight
             As of `sample_nodes`; a table by that name is needed of every type that may be drawn.
+        where : str
+            As of `sample_nodes`, of the nodes that are drawn.
         unknown : {"error", "none"}
             Whether a node that is not there is refused, or has a row of -1.
         probabilities : bool
@@ -82,6 +85,7 @@ class Negatives(Subgraphs):
             lenient=unknown == "none",
             want_probabilities=probabilities,
             weight=weight,
+            where=where,
         )
         return self._sampled("sample_nodes_like", answers.nodes_like, head, arrays)
 
@@ -93,6 +97,7 @@ class Negatives(Subgraphs):
         *,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         shared: bool = False,
         exclude: arguments.Excluded = None,
         probabilities: bool = False,
@@ -112,6 +117,8 @@ class Negatives(Subgraphs):
             What negatives are: of these types together; None: of all.
         weighted, weight
             As of `sample_nodes`: by node weight, uniformly, or by a named table, such as ``pow(degree, 0.75)`` of a column.
+        where : str
+            As of `sample_nodes`, of the negatives.
         shared : bool
             One row of n for the whole batch; it leaves out the positives of every pair.
         exclude : (indptr, ids), Ragged or int64[m, k], optional
@@ -153,6 +160,7 @@ class Negatives(Subgraphs):
             uniform=not weighted,
             want_probabilities=probabilities,
             weight=weight,
+            where=where,
         )
         return self._sampled("sample_negatives", answers.negatives, head, arrays)
 

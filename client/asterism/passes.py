@@ -95,6 +95,7 @@ class PairPasses:
         first_step: str,
         weighted: bool,
         weight: str,
+        where: str,
         negatives: int,
         excluded: str,
         seed: int,
@@ -109,7 +110,7 @@ class PairPasses:
         self._reader, self._metapaths = reader, tuple(metapaths)
         self._length, self._walks = arguments.count("walk_length", walk_length, least=1), arguments.count("walks", walks, least=1)
         self._window, self._negatives = arguments.count("window", window, least=1), arguments.count("negatives", negatives)
-        self._first_step, self._weighted, self._weight = first_step, weighted, weight
+        self._first_step, self._weighted, self._weight, self._where = first_step, weighted, weight, where
         self._excluded = [(schema.node_type_id(a), schema.node_type_id(b)) for a, b in type_pairs_of(schema, excluded)]
         self._within = sorted({schema.node_type_id(name) for path in metapaths for name in path.node_types})
         self.seed = seed
@@ -149,6 +150,7 @@ class PairPasses:
             ntype=path.start,
             weighted=self._weighted,
             weight=self._weight,
+            where=self._where,
             walks=self._walks,
             first_step=self._first_step,
             seed=mixing.key_of(self.seed, mixing.WALK, *tags),
@@ -274,6 +276,7 @@ class Passes(Labelled):
         first_step: str = "distinct",
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         negatives: int = 0,
         excluded: str = "",
         starts: Mapping[str, ArrayLike] = NOT_SAID,
@@ -288,7 +291,7 @@ class Passes(Labelled):
         ----------
         metapaths : str or list of Metapath
             As `metapaths` reads them, which take turns batch by batch.
-        walk_length, walks, first_step, weighted, weight
+        walk_length, walks, first_step, weighted, weight, where
             As of `random_walk` (PGLBox: ``walk_len``, ``walk_times``, ``weighted_sample``).
         window : int
             Places before and behind a node that pair with it (``win_size``).
@@ -327,6 +330,7 @@ class Passes(Labelled):
             first_step=first_step,
             weighted=weighted,
             weight=weight,
+            where=where,
             negatives=negatives,
             excluded=excluded,
             seed=_seed(seed, world),

@@ -29,6 +29,7 @@ class Reader(Walker):
         ntype: NodeTypes = None,
         direction: str = "out",
         weight: str = "",
+        where: str = "",
         sort: str | None = None,
         weights: bool = True,
         edge_ids: bool = True,
@@ -42,7 +43,7 @@ class Reader(Walker):
             Node ids; -1 and unknown ones have no neighbors.
         etypes : str or list of str, or None
             Edge types; None: all.
-        ntype, direction, weight, weights, edge_ids
+        ntype, direction, weight, where, weights, edge_ids
             As of `sample_neighbors`.
         sort : {None, "id", "weight"}
             Of each row: by (edge type as asked for, id, edge id); by id over all types; by weight, largest first, ties by id.
@@ -68,6 +69,7 @@ class Reader(Walker):
             want_edge_ids=edge_ids,
             sort=SORTS[sort],
             weight=weight,
+            where=where,
         )
         reply = self._session.read("neighbors", head, arrays)
         found: Ids = reply.array("ids", "int64")
@@ -90,6 +92,7 @@ class Reader(Walker):
         direction: str = "out",
         edge_ids: bool = False,
         weight: str = "",
+        where: str = "",
         version: int | None = None,
     ) -> TopNeighbors:
         """The k heaviest edges of each node, over the union of the edge types.
@@ -102,7 +105,7 @@ class Reader(Walker):
             Edge types; None: all.
         k : int
             Edges per node at most, 1 or more.
-        ntype, direction, edge_ids, weight
+        ntype, direction, edge_ids, weight, where
             As of `sample_neighbors`.
 
         Returns
@@ -132,6 +135,7 @@ class Reader(Walker):
             want_weights=True,
             want_edge_ids=edge_ids,
             weight=weight,
+            where=where,
             top=count,
         )
         reply = self._session.read("neighbors", head, arrays)
@@ -150,12 +154,28 @@ class Reader(Walker):
 
     @overload
     def degrees(
-        self, nodes: ArrayLike, etypes: Names = ..., *, ntype: NodeTypes = ..., direction: str = ..., weight: None = ..., version: int | None = ...
+        self,
+        nodes: ArrayLike,
+        etypes: Names = ...,
+        *,
+        ntype: NodeTypes = ...,
+        direction: str = ...,
+        weight: None = ...,
+        where: str = ...,
+        version: int | None = ...,
     ) -> Ids: ...
 
     @overload
     def degrees(
-        self, nodes: ArrayLike, etypes: Names = ..., *, ntype: NodeTypes = ..., direction: str = ..., weight: str, version: int | None = ...
+        self,
+        nodes: ArrayLike,
+        etypes: Names = ...,
+        *,
+        ntype: NodeTypes = ...,
+        direction: str = ...,
+        weight: str,
+        where: str = ...,
+        version: int | None = ...,
     ) -> NDArray[np.float64]: ...
 
     def degrees(
@@ -166,6 +186,7 @@ class Reader(Walker):
         ntype: NodeTypes = None,
         direction: str = "out",
         weight: str | None = None,
+        where: str = "",
         version: int | None = None,
     ) -> Ids | NDArray[np.float64]:
         """How many edges of each type each node has, or what they weigh together.
@@ -181,6 +202,8 @@ class Reader(Walker):
         weight : str, optional
             The weights to sum: the name of a table of every one of the edge types; "" or ``"weight"`` are the edges' own. None:
             edges are counted, whatever their weight.
+        where : str
+            As of `sample_neighbors`.
 
         Returns
         -------
@@ -208,6 +231,7 @@ class Reader(Walker):
             node_type=node_type,
             direction=way,
             weight="weight" if weight == "" else weight or "",
+            where=where,
         )
         reply = self._session.read("degrees", head, arrays)
         return reply.array("sums", "float64", 2) if head.weight else reply.array("degrees", "int64", 2)

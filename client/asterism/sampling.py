@@ -71,6 +71,7 @@ class Sampler:
         *,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         replace: bool = True,
         probabilities: bool = False,
         seed: int | None = None,
@@ -88,6 +89,9 @@ class Sampler:
             By node weight; otherwise uniformly.
         weight : str
             The name of the weights: a table of all these types (`asterism_proto.tables.WeightTable`); "" are the nodes' own.
+        where : str
+            A condition on the nodes, such as ``"price > 3 and brand in ('a', 'b')"``: those that satisfy it are drawn by their weights
+            among themselves, the others are as if they were not there. "" is none. Words: `asterism_proto.condition`; docs/sampling.md.
         replace : bool
             False: n distinct nodes, in the order of successive draws.
         probabilities : bool
@@ -104,7 +108,7 @@ class Sampler:
         NotFound
             Where there is nothing to draw, or no such version.
         InvalidRequest
-            Where ``replace=False`` and fewer than n can be drawn.
+            Where ``replace=False`` and fewer than n can be drawn, or ``where`` is no condition.
 
         Examples
         --------
@@ -120,6 +124,7 @@ class Sampler:
             types=[self._session.node_type(self.space, name)[0] for name in arguments.type_names("ntype", ntype)],
             uniform=not weighted,
             weight=weight,
+            where=where,
             distinct=not replace,
             want_probabilities=probabilities,
         )
@@ -132,6 +137,7 @@ class Sampler:
         *,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         replace: bool = True,
         probabilities: bool = False,
         seed: int | None = None,
@@ -145,8 +151,9 @@ class Sampler:
             How many.
         etype : str or list of str, optional
             From these types together (a triple, or a relation where that is unambiguous); None: from all.
-        weighted, weight, replace, probabilities
-            As of `sample_nodes`; the weights of that name are given back too.
+        weighted, weight, where, replace, probabilities
+            As of `sample_nodes`; the weights of that name are given back too. Conditions on edges may read ``src`` and ``dst``, and
+            features of these nodes: ``"rating >= 4 and dst.price < 10"``.
 
         Returns
         -------
@@ -162,6 +169,7 @@ class Sampler:
             types=[self._session.edge_type(self.space, name)[0] for name in arguments.type_names("etype", etype)],
             uniform=not weighted,
             weight=weight,
+            where=where,
             distinct=not replace,
             want_probabilities=probabilities,
         )
@@ -176,6 +184,7 @@ class Sampler:
         ntype: NodeTypes = None,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         replace: bool = True,
         direction: str = "out",
         weights: bool = True,
@@ -200,6 +209,9 @@ class Sampler:
             By edge weight; otherwise uniformly.
         weight : str
             The name of the weights to draw by and to give back: a table of all these edge types; "" are the edges' own.
+        where : str
+            A condition on the edges, as of `sample_edges`: ``"rating >= 4"``, or of the neighbors, ``"dst.price < 10"`` (against
+            the edges' direction: ``src``). Other edges are as if they were not there.
         replace : bool
             False: distinct edges; a node with n or fewer gives all of them.
         direction : {"out", "in"}
@@ -231,6 +243,7 @@ class Sampler:
             replace=replace,
             uniform=not weighted,
             weight=weight,
+            where=where,
             direction=way,
             want_weights=weights,
             want_edge_ids=edge_ids,

@@ -27,6 +27,7 @@ class Subgraphs(Reader):
         ntype: NodeTypes = None,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         replace: bool = False,
         direction: str = "out",
         disjoint: bool = False,
@@ -49,7 +50,7 @@ class Subgraphs(Reader):
             Edge types to follow, in the order in which they are; None: those of ``fanouts`` where it is a dict, else all.
         ntype : str or int[m], optional
             The type of the seeds, or of each. It may be left out where all edge types start at the same one.
-        weighted, weight, replace
+        weighted, weight, where, replace
             As of `sample_neighbors`; each edge type is drawn from by itself.
         direction : {"out", "in"}
             Along the edges, or against them: "in" gives each node's messages, as PyG and DGL sample.
@@ -95,6 +96,7 @@ class Subgraphs(Reader):
             replace=replace,
             uniform=not weighted,
             weight=weight,
+            where=where,
             direction=way,
             disjoint=disjoint,
             every=expand == "every",

@@ -43,6 +43,7 @@ class Walker(Fanouts):
         ntype: NodeTypes = None,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         p: float = 1.0,
         q: float = 1.0,
         restart: float = 0.0,
@@ -66,8 +67,8 @@ class Walker(Fanouts):
             Steps; as many as ``metapath`` has where left out.
         ntype : str or int[m], optional
             The type of the nodes, or of each. It may be left out where the first step's edge types start at the same one.
-        weighted, weight
-            By edge weight, of that name ("" are the edges' own); otherwise uniformly over edges.
+        weighted, weight, where
+            By edge weight, of that name ("" are the edges' own); otherwise uniformly over edges; a condition as of `sample_neighbors`.
         p, q : float
             node2vec's: a step back to where the walk was is 1 / p times as likely as its weight alone makes it, a step to a node
             that is not joined to where the walk was 1 / q times; in 0.001 .. 1000. Joined is: there is an edge to it along the
@@ -114,6 +115,7 @@ class Walker(Fanouts):
             node_type=node_type,
             uniform=not weighted,
             weight=weight,
+            where=where,
             direction=way,
             restart=arguments.number("restart", restart, 0, 1),
             p=arguments.number("p", p, 1e-3, 1e3),

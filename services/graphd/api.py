@@ -15,7 +15,8 @@ from asterism_proto.errors import InvalidRequest, NotFound, Stale, Unavailable
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
 from daemonkit.calls import Call, Transport
-from graphd import along, read, rows, sample, subgraph, walk, write
+from graphd import along, read, restriction, rows, sample, subgraph, walk, write
+from graphd.conditions import Conditions
 from graphd.explain import Explaining
 from graphd.fanout import Fanout
 from graphd.news import News
@@ -82,6 +83,7 @@ class GraphApi(Operators, Explaining):
         self._exists = exists
         self._published = published
         self._committed = committed
+        self._conditions = Conditions()
         self._groups = Groups(SmallLoads(metad=metad, write=self._write_run, settle=self.settle).carry)
 
     # -- writes ---------------------------------------------------------------------------------------------------
@@ -174,7 +176,7 @@ class GraphApi(Operators, Explaining):
         def run(at: Sampling) -> Sections:
             nodes, types = starts_of(request, at.space.schema)
             hop = hop_of(at.space.schema, head, head.edge_types, head.count, 0)
-            return sample.neighbors(at.by(weights_of(EDGE, at.space.schema, hop.edge_types, head.weight)), hop, nodes, head.node_type, types)
+            return sample.neighbors(restriction.by(at, EDGE, hop.edge_types, head), hop, nodes, head.node_type, types)
 
         sections, version = self._answered(request, call, run)
         return Frame(wire.SampleNeighborsReply(version=version.version, digest=version.digest), sections)
@@ -189,7 +191,7 @@ class GraphApi(Operators, Explaining):
             nodes, types = starts_of(request, at.space.schema)
             hops = [hop_of(at.space.schema, head, hop.edge_types, hop.count, h) for h, hop in enumerate(head.hops)]
             followed, columns = [edge_type for hop in hops for edge_type in hop.edge_types], along.wanted(at.space.schema, head)
-            drawn = sample.fanout(at.by(weights_of(EDGE, at.space.schema, followed, head.weight)), hops, nodes, head.node_type, types)
+            drawn = sample.fanout(restriction.by(at, EDGE, followed, head), hops, nodes, head.node_type, types)
             return along.fanout(at, columns, hops, nodes, head.node_type, types, drawn)
 
         sections, version = self._answered(request, call, run)
@@ -203,7 +205,7 @@ class GraphApi(Operators, Explaining):
             nodes, types = starts_of(request, at.space.schema)
             how = walking_of(at.space.schema, head)
             followed = [edge_type for step in how.steps for edge_type in step]
-            return walk.walk(at.by(weights_of(EDGE, at.space.schema, followed, head.weight)), how, nodes, head.node_type, types)
+            return walk.walk(restriction.by(at, EDGE, followed, head), how, nodes, head.node_type, types)
 
         sections, version = self._answered(request, call, run)
         return Frame(wire.RandomWalkReply(version=version.version, digest=version.digest), sections)
@@ -215,7 +217,7 @@ class GraphApi(Operators, Explaining):
         def run(at: Sampling) -> Sections:
             nodes, types = starts_of(request, at.space.schema)
             how = subgraph_of(at.space.schema, head)
-            by = at.by(weights_of(EDGE, at.space.schema, [reach.edge_type for reach in head.reach], head.weight))
+            by = restriction.by(at, EDGE, [reach.edge_type for reach in head.reach], head)
             return along.subgraph(at, along.wanted(at.space.schema, head), subgraph.subgraph(by, how, nodes, head.node_type, types))
 
         sections, version = self._answered(request, call, run)
@@ -230,7 +232,7 @@ class GraphApi(Operators, Explaining):
         def run(at: Sampling) -> Sections:
             nodes, types = starts_of(request, at.space.schema)
             what = adjacent_of(at.space.schema, head)
-            return read.neighbors(at.by(weights_of(EDGE, at.space.schema, what.edge_types, head.weight)), what, nodes, head.node_type, types)
+            return read.neighbors(restriction.by(at, EDGE, what.edge_types, head), what, nodes, head.node_type, types)
 
         sections, version = self._at_version(request, call, run)
         return Frame(wire.NeighborsReply(version=version), sections)
@@ -243,9 +245,9 @@ class GraphApi(Operators, Explaining):
             schema = at.space.schema
             nodes, types = starts_of(request, schema)
             edge_types, direction = edge_types_of(schema, head.edge_types), direction_of(schema, head.direction)
+            by = restriction.by(at, EDGE, edge_types, head)
             if not head.weight:
-                return read.degrees(at, edge_types, direction, nodes, head.node_type, types)
-            by = at.by(weights_of(EDGE, schema, edge_types, head.weight))
+                return read.degrees(by, edge_types, direction, nodes, head.node_type, types)
             return {"sums": read.measures(by, edge_types, direction, False, nodes, head.node_type, types)}
 
         sections, version = self._at_version(request, call, run)
@@ -325,7 +327,12 @@ class GraphApi(Operators, Explaining):
 
         def attempt(space: Space) -> tuple[T, Version]:
             version = self._version(space, head.version, call)
-            return run(Sampling(space=space, version=version, fanout=self._fanout, call=call)), version
+            at = Sampling(space=space, version=version, fanout=self._fanout, call=call, conditions=self._conditions)
+            try:
+                return run(at), version
+            except Stale:  # a storaged that lacks the version, or let go of what satisfied a condition
+                self._conditions.forget(space.space_id, version.version)
+                raise
 
         try:
             return self._caught_up(head.space, call, attempt, hopeless=lambda space: bool(head.version) and head.version not in space.versions)
@@ -370,7 +377,7 @@ class GraphApi(Operators, Explaining):
 def _drawn(at: Sampling, element: int, head: Any) -> Sections:
     """A global draw."""
     what = draw_of(element, at.space.schema, head)
-    return sample.draw(at.by(weights_of(element, at.space.schema, what.types, head.weight)), what)
+    return sample.draw(restriction.by(at, element, what.types, head), what)
 
 
 def _newer(routes: Routes, *, before: Space) -> bool:

@@ -17,9 +17,9 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.methods import GRAPH, STORE
 from asterism_proto.v1 import graphd_pb2 as wire
 from daemonkit.calls import Call
-from graphd import read
+from graphd import read, restriction
 from graphd.fanout import Fanout
-from graphd.requests import draw_of, hop_of, starts_of, weights_of
+from graphd.requests import draw_of, hop_of, starts_of
 from graphd.route import Space, Version
 from graphd.sample import Sampling
 from graphd.totals import EDGE, NODE
@@ -124,7 +124,7 @@ def _shares(at: Sampling, method: str, asked: Frame, reply: Frame) -> list[wire.
     schema, hop = at.space.schema, ".0" if method == "sample_fanout" else ""
     first = head.hops[0] if hop else head
     drawing = hop_of(schema, head, first.edge_types, first.count, 0)
-    by = at.by(weights_of(EDGE, schema, drawing.edge_types, head.weight))
+    by = restriction.by(at, EDGE, drawing.edge_types, head)
     nodes, types = starts_of(asked, schema)
     weights = read.measures(by, drawing.edge_types, drawing.direction, drawing.uniform, nodes, head.node_type, types)
     totals = weights.sum(axis=1, keepdims=True)
@@ -147,7 +147,7 @@ def _shares(at: Sampling, method: str, asked: Frame, reply: Frame) -> list[wire.
 def _global_shares(at: Sampling, element: int, head: Any, reply: Frame) -> list[wire.DrawShare]:
     space, schema = at.space, at.space.schema
     what = draw_of(element, schema, head)
-    by = at.by(weights_of(element, schema, what.types, head.weight))
+    by = restriction.by(at, element, what.types, head)
     shares = by.version.totals.shares(element, what.types, uniform=what.uniform)
     parts = split.part_of(reply.array("ids" if element == NODE else "src", "int64"), schema.parts, schema.placement)
     drawn = np.bincount(reply.array("types", "int32") * schema.parts + parts, minlength=(max(what.types) + 1) * schema.parts)

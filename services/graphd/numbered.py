@@ -88,7 +88,7 @@ def like(sampling: Sampling, how: Like, nodes: Ids, node_type: int, types: Types
     if node_type >= 0:
         types = np.where(nodes >= 0, np.int32(node_type), np.int32(-1))
     elif types is None:
-        types = read.node_types(sampling, nodes, -1, None)["types"]
+        types = read.node_types(sampling.of_all(), nodes, -1, None)["types"]
     else:
         types = np.where(nodes >= 0, types, np.int32(-1))
     if not how.lenient and (types < 0).any():

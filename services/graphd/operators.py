@@ -12,12 +12,12 @@ from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as wire
 from daemonkit.calls import Call
-from graphd import labels, layer, numbered, read, sample
-from graphd.requests import check_types, direction_of, edge_types_of, named, starts_of, weights_of
+from graphd import labels, layer, numbered, read, restriction, sample
+from graphd.requests import check_types, direction_of, edge_types_of, seed_of, starts_of
 from graphd.route import Version
 from graphd.sample import Ids, Sampling, Sections, Types
 from graphd.totals import EDGE, NODE
-from graphkit import layers, rng
+from graphkit import layers
 
 T = TypeVar("T")
 
@@ -44,11 +44,11 @@ class Operators(ABC):
             kinds = range(len(schema.node_types)) if head.node_type < 0 else [head.node_type]
             if types is not None:
                 kinds = sorted(set(types[types >= 0].tolist()))
-            by = at.by(weights_of(NODE, schema, kinds, head.weight))
+            by = restriction.by(at, NODE, kinds, head)
             what = sample.Global(
                 element=NODE,
                 types=tuple(kinds),
-                seed=rng.seed_of(head.seed, named(head.weight)),
+                seed=seed_of(head),
                 count=head.count,
                 uniform=head.uniform,
                 distinct=False,
@@ -75,13 +75,13 @@ class Operators(ABC):
             what = sample.Global(
                 element=NODE,
                 types=tuple(types),
-                seed=rng.seed_of(head.seed, named(head.weight)),
+                seed=seed_of(head),
                 count=head.count,
                 uniform=head.uniform,
                 distinct=False,
                 want_probabilities=head.want_probabilities,
             )
-            return numbered.negatives(at.by(weights_of(NODE, schema, what.types, head.weight)), what, head.rows, excluded)
+            return numbered.negatives(restriction.by(at, NODE, what.types, head), what, head.rows, excluded)
 
         sections, version = self._answered(request, call, run)
         return Frame(wire.SampleNegativesReply(version=version.version, digest=version.digest), sections)
@@ -93,7 +93,7 @@ class Operators(ABC):
         def run(at: Sampling) -> Sections:
             nodes, types, count = _layers_of(request, at.space.schema)
             how = _layering_of(at.space.schema, head, head.edge_types, head.count, 0)
-            by = at.by(weights_of(EDGE, at.space.schema, how.edge_types, head.weight))
+            by = restriction.by(at, EDGE, how.edge_types, head)
             return layer.layer(by, how, count, nodes, head.node_type, types)
 
         sections, version = self._answered(request, call, run)
@@ -109,7 +109,7 @@ class Operators(ABC):
             nodes, types, count = _layers_of(request, at.space.schema)
             hops = [_layering_of(at.space.schema, head, hop.edge_types, hop.count, h) for h, hop in enumerate(head.hops)]
             followed = [edge_type for hop in hops for edge_type in hop.edge_types]
-            by = at.by(weights_of(EDGE, at.space.schema, followed, head.weight))
+            by = restriction.by(at, EDGE, followed, head)
             return layer.stack(by, hops, count, nodes, head.node_type, types)
 
         sections, version = self._answered(request, call, run)
@@ -131,7 +131,7 @@ class Operators(ABC):
             )
             cols, col_types = request.array("cols", "int64"), request.optional("col_types", "int32")
             _check_cols(schema, what, cols, col_types)
-            by = at.by(weights_of(EDGE, schema, what.edge_types, head.weight))
+            by = restriction.by(at, EDGE, what.edge_types, head)
             return layer.adjacency(by, what, nodes, head.node_type, types, cols, col_types)
 
         sections, version = self._answered(request, call, run)
@@ -174,7 +174,7 @@ def _layering_of(schema: Schema, head: Any, edge_types: Any, count: int, hop: in
         uniform=head.uniform,
         direction=direction_of(schema, head.direction),
         measure=_MEASURES[head.measure],
-        seed=rng.seed_of(head.seed, named(head.weight)),
+        seed=seed_of(head),
         hop=hop,
         want_edge_ids=head.want_edge_ids,
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from asterism_proto.arrays import Frame
+from asterism_proto.condition import parse
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
@@ -30,6 +31,11 @@ def named(weights: str) -> str:
     return "" if weights in OWN_WEIGHTS else weights
 
 
+def seed_of(head: Any) -> int:
+    """The seed of a request's draws, which those by other weights, or under another condition, have nothing to do with."""
+    return rng.seed_of(head.seed, named(head.weight), parse(head.where).canonical if head.where else "")
+
+
 _LEAST_BIAS, _MOST_BIAS = 1e-3, 1e3
 _MOST_WALKS = 1 << 20
 """From one node: more do not fit into a reply."""
@@ -43,7 +49,7 @@ def draw_of(element: int, schema: Schema, head: Any) -> sample.Global:
     return sample.Global(
         element=element,
         types=tuple(types or range(len(of))),
-        seed=rng.seed_of(head.seed, named(head.weight)),
+        seed=seed_of(head),
         count=head.count,
         uniform=head.uniform,
         distinct=head.distinct,
@@ -61,7 +67,7 @@ def hop_of(schema: Schema, head: Any, edge_types: Sequence[int], count: int, hop
         replace=head.replace,
         uniform=head.uniform,
         direction=direction_of(schema, head.direction),
-        seed=rng.seed_of(head.seed, named(head.weight)),
+        seed=seed_of(head),
         hop=hop,
         want_weights=head.want_weights,
         want_edge_ids=head.want_edge_ids,
@@ -88,7 +94,7 @@ def walking_of(schema: Schema, head: Any) -> walk.Walking:
         length=head.length,
         uniform=head.uniform,
         direction=direction_of(schema, head.direction),
-        seed=rng.seed_of(head.seed, named(head.weight)),
+        seed=seed_of(head),
         restart=head.restart,
         p=head.p or 1.0,
         q=head.q or 1.0,
@@ -113,7 +119,7 @@ def subgraph_of(schema: Schema, head: Any) -> subgraph.Subgraph:
         replace=head.replace,
         uniform=head.uniform,
         direction=direction,
-        seed=rng.seed_of(head.seed, named(head.weight)),
+        seed=seed_of(head),
         disjoint=head.disjoint,
         every=head.every,
         want_edge_ids=head.want_edge_ids,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
 from daemonkit.calls import Call
 from graphd import split
+from graphd.conditions import Conditions
 from graphd.distinct import FirstSeen, given_earlier, race_winners
 from graphd.fanout import Fanout
 from graphd.route import Space, Version
@@ -42,16 +43,24 @@ class Sampling:
     version: Version
     fanout: Fanout
     call: Call
+    conditions: Conditions = field(default_factory=Conditions)
+    """What is known of conditions by earlier requests."""
     weights: str = ""
     """The name of the weights that it draws by; "" are the rows' own."""
+    where: store.Where | None = None
+    """Which rows it is about, with their totals; None: all."""
 
     def by(self, weights: str) -> Sampling:
         """The same by the weights of that name."""
         return replace(self, version=replace(self.version, totals=self.version.totals.weighed(weights)), weights=weights)
 
+    def of_all(self) -> Sampling:
+        """The same of all rows, where only types are looked up."""
+        return replace(self, where=None)
+
     def at(self) -> store.At:
-        """The version, as a storaged is told."""
-        return store.At(space_id=self.space.space_id, version=self.version.version, digest=self.version.digest)
+        """The version, and which of its rows are meant, as a storaged is told."""
+        return store.At(space_id=self.space.space_id, version=self.version.version, digest=self.version.digest, where=self.where)
 
     def ask(self, name: str, requests: Sequence[tuple[int, Frame]]) -> list[Frame]:
         """The hosts' replies, in the order of the requests."""
@@ -104,6 +113,8 @@ def nothing(sampling: Sampling, what: Global) -> str:
     names = ", ".join(repr(of[type_id].name) for type_id in what.types) or f"no {_WORD[what.element]} type"
     rows = totals.available(what.element, what.types, uniform=True)
     where = f"version {sampling.version.version} of space {sampling.space.name!r}"
+    if sampling.where is not None:
+        where += f" where {sampling.where.text}"
     if rows:
         which = f" {sampling.weights!r}" if sampling.weights else ""
         return f"nothing to draw from {names}: all {rows} weights{which} in {where} are zero; draw uniformly"

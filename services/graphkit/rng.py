@@ -8,6 +8,8 @@ lagged copies of each other.
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,7 +23,7 @@ _S30, _S27, _S31, _S12, _ONE = np.uint64(30), np.uint64(27), np.uint64(31), np.u
 _ALL = 0xFFFFFFFFFFFFFFFF
 
 # Purposes: the first tag under a seed. A purpose is never reused for another kind of draw.
-PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, RACE, RESTART, RETURN, WEIGHTS, NEGATIVE, LAYER, LABEL = range(1, 13)
+PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, RACE, RESTART, RETURN, WEIGHTS, NEGATIVE, LAYER, LABEL, CONDITION = range(1, 14)
 
 
 @inlined
@@ -82,6 +84,9 @@ def key_of(seed: int, *tags: int) -> np.uint64:
     return np.uint64(_key_of(np.array((seed & _ALL, *tags), np.uint64)))
 
 
-def seed_of(seed: int, weights: str) -> int:
-    """The seed of draws by the weights of that name: independent of those by any others; the rows' own ("") keep theirs."""
+def seed_of(seed: int, weights: str, condition: str = "") -> int:
+    """The seed of draws by the weights of that name under a condition: independent of those by or under any others; rows' own weights ("") and
+    no condition ("") keep theirs."""
+    if condition:
+        seed = int(key_of(seed, CONDITION, int.from_bytes(blake2b(condition.encode(), digest_size=8).digest(), "little")))
     return int(key_of(seed, WEIGHTS, *weights.encode())) if weights else seed

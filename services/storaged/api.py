@@ -16,6 +16,7 @@ from daemonkit.calls import Call
 from storaged import draw
 from storaged.holdings import Holdings
 from storaged.operators import Operators
+from storaged.restricting import CONDITIONS_BYTES, Restricting
 from storaged.store.graph import Block
 
 Sections = dict[str, NDArray[Any]]
@@ -33,7 +34,7 @@ _REQUIRED = {
 _OF_NODES = (pb.NODES, pb.NODE_DELETES, pb.NODE_BIRTHS)
 
 
-class StoreApi(Operators):
+class StoreApi(Restricting, Operators):
     """The handlers of the Store service.
 
     Parameters
@@ -42,9 +43,14 @@ class StoreApi(Operators):
         Spaces, stores and versions held here.
     stream : callable
         Gives port and key of the stream door; port 0: there is none.
+    conditions_bytes : int
+        Of memory for what satisfies the conditions of requests.
     """
 
-    def __init__(self, holdings: Holdings, stream: Callable[[], tuple[int, int]] = lambda: (0, 0)) -> None:
+    def __init__(
+        self, holdings: Holdings, stream: Callable[[], tuple[int, int]] = lambda: (0, 0), *, conditions_bytes: int = CONDITIONS_BYTES
+    ) -> None:
+        super().__init__(conditions_bytes)
         self._holdings = holdings
         self._stream = stream
 
@@ -101,7 +107,7 @@ class StoreApi(Operators):
     def draw_nodes(self, request: Frame, call: Call) -> Frame:
         """This storaged's share of global draws of nodes."""
         head: Any = request.head
-        version = self._version(head.at).weighed(head.weight, draw.NODE, head.types)
+        version = self._version(head.at, call).weighed(head.weight, draw.NODE, head.types)
         if head.rest:
             rest = draw.rest_of_nodes(version, types=list(head.types), parts=list(head.parts), **_taken(request))
             return Frame(pb.DrawNodesReply(), {"rest": rest})
@@ -115,7 +121,7 @@ class StoreApi(Operators):
     def draw_edges(self, request: Frame, call: Call) -> Frame:
         """This storaged's share of global draws of edges."""
         head: Any = request.head
-        version = self._version(head.at).weighed(head.weight, draw.EDGE, head.types)
+        version = self._version(head.at, call).weighed(head.weight, draw.EDGE, head.types)
         if head.rest:
             rest = draw.rest_of_edges(version, types=list(head.types), parts=list(head.parts), **_taken(request))
             return Frame(pb.DrawEdgesReply(), {"rest": rest})
@@ -132,7 +138,7 @@ class StoreApi(Operators):
         """Neighbors of the nodes that live here."""
         head: Any = request.head
         drawn = draw.neighbors(
-            self._version(head.at).weighed(head.weight, draw.EDGE, head.edge_types),
+            self._version(head.at, call).weighed(head.weight, draw.EDGE, head.edge_types),
             edge_types=list(head.edge_types),
             node_type=head.node_type,
             ids=request.array("ids", "int64"),
@@ -155,7 +161,7 @@ class StoreApi(Operators):
     def expand(self, request: Frame, call: Call) -> Frame:
         """A hop of a subgraph from the nodes that live here."""
         head: Any = request.head
-        version = self._version(head.at).weighed(head.weight, draw.EDGE, [along.edge_type for along in head.along])
+        version = self._version(head.at, call).weighed(head.weight, draw.EDGE, [along.edge_type for along in head.along])
         how, sections = _expansion(head), Sections()
         for along in head.along:
             near = draw.ends(version, along.edge_type, head.direction)[0]
@@ -169,7 +175,7 @@ class StoreApi(Operators):
     def grow(self, request: Frame, call: Call) -> Frame:
         """A whole subgraph from seeds, where all parts are held here."""
         head: Any = request.head
-        version = self._version(head.at).weighed(head.weight, draw.EDGE, [reach.edge_type for reach in head.reach])
+        version = self._version(head.at, call).weighed(head.weight, draw.EDGE, [reach.edge_type for reach in head.reach])
         sections = draw.grow(
             version,
             _expansion(head),
@@ -213,7 +219,7 @@ class StoreApi(Operators):
             attempts=request.optional("attempts", "int64"),
         )
         followed = [edge_type for step in head.steps for edge_type in step.edge_types]
-        walks = draw.walk(self._version(head.at).weighed(head.weight, draw.EDGE, followed), rules, places, call.remaining)
+        walks = draw.walk(self._version(head.at, call).weighed(head.weight, draw.EDGE, followed), rules, places, call.remaining)
         sections = _present(indptr=walks.indptr, ids=walks.ids, types=walks.types, eids=walks.eids)
         if walks.open is not None:
             hanging = walks.open
@@ -225,7 +231,7 @@ class StoreApi(Operators):
         """Which nodes that live here have an edge to their targets."""
         head: Any = request.head
         joined = draw.are_joined(
-            self._version(head.at),
+            self._version(head.at, call),
             edge_types=list(head.edge_types),
             ids=request.array("ids", "int64"),
             kinds=request.optional("types", "int32"),
@@ -240,7 +246,7 @@ class StoreApi(Operators):
     def read_neighbors(self, request: Frame, call: Call) -> Frame:
         """All neighbors of the nodes that live here, or the heaviest."""
         head: Any = request.head
-        version, near = self._version(head.at).weighed(head.weight, draw.EDGE, head.edge_types), _near(request)
+        version, near = self._version(head.at, call).weighed(head.weight, draw.EDGE, head.edge_types), _near(request)
         if head.top:
             found = draw.top_neighbors(version, count=head.top, want_edge_ids=head.want_edge_ids, **near)
         else:
@@ -252,45 +258,49 @@ class StoreApi(Operators):
         """How many edges the nodes that live here have, or what they weigh."""
         head: Any = request.head
         if head.measures:
-            version = self._version(head.at).weighed(head.weight, draw.EDGE, head.edge_types)
+            version = self._version(head.at, call).weighed(head.weight, draw.EDGE, head.edge_types)
             return Frame(pb.ReadDegreesReply(), {"measures": draw.measures(version, uniform=head.uniform, **_near(request))})
-        return Frame(pb.ReadDegreesReply(), {"degrees": draw.degrees(self._version(head.at), **_near(request))})
+        return Frame(pb.ReadDegreesReply(), {"degrees": draw.degrees(self._version(head.at, call), **_near(request))})
 
     def read_node_features(self, request: Frame, call: Call) -> Frame:
         """Feature columns of nodes that live here."""
         head: Any = request.head
-        version = self._version(head.at).weighed(head.weight, draw.NODE, [head.type_id])
+        version = self._version(head.at, call).weighed(head.weight, draw.NODE, [head.type_id])
         sections = draw.node_features(version, head.type_id, list(head.names), request.array("ids", "int64"))
         return Frame(pb.ReadNodeFeaturesReply(), sections)
 
     def read_edge_features(self, request: Frame, call: Call) -> Frame:
         """Feature columns of edges whose features live here."""
         head: Any = request.head
-        sections = draw.edge_features(self._version(head.at), head.type_id, list(head.names), request.array("eids", "int64"))
+        sections = draw.edge_features(self._version(head.at, call), head.type_id, list(head.names), request.array("eids", "int64"))
         return Frame(pb.ReadEdgeFeaturesReply(), sections)
 
     def read_nodes(self, request: Frame, call: Call) -> Frame:
         """A run of one part's nodes."""
         head: Any = request.head
-        version = self._version(head.at).weighed(head.weight, draw.NODE, [head.type_id])
+        version = self._version(head.at, call).weighed(head.weight, draw.NODE, [head.type_id])
         sections, cursor = draw.read_nodes(version, head.type_id, head.part, head.cursor, head.limit, list(head.names))
         return Frame(pb.ReadNodesReply(next_cursor=cursor), sections)
 
     def read_nodes_at(self, request: Frame, call: Call) -> Frame:
         """Nodes of parts that are held here, by place."""
         head: Any = request.head
-        ids = draw.nodes_at(self._version(head.at), head.type_id, request.array("parts", "int32"), request.array("places", "int64"))
+        ids = draw.nodes_at(self._version(head.at, call), head.type_id, request.array("parts", "int32"), request.array("places", "int64"))
         return Frame(pb.ReadNodesAtReply(), {"ids": ids})
 
     def read_edges(self, request: Frame, call: Call) -> Frame:
         """A run of one part's edges."""
         head: Any = request.head
-        version = self._version(head.at).weighed(head.weight, draw.EDGE, [head.type_id])
+        version = self._version(head.at, call).weighed(head.weight, draw.EDGE, [head.type_id])
         sections, cursor = draw.read_edges(version, head.type_id, head.part, head.cursor, head.limit)
         return Frame(pb.ReadEdgesReply(next_cursor=cursor), sections)
 
-    def _version(self, at: pb.At) -> draw.Version:
+    def _whole(self, at: pb.At) -> draw.Version:
         return self._holdings.version(at.space_id, at.version, at.digest)
+
+    def _version(self, at: pb.At, call: Call) -> draw.Version:
+        whole = self._whole(at)
+        return self._restricted(whole, at.where, call) if at.HasField("where") else whole
 
 
 def _check_type(schema: Schema, *, nodes: bool, type_id: int) -> None:

@@ -102,7 +102,9 @@ class Storaged:
         self.metrics = Metrics("storaged")
         self.metrics.gauge("versions_held", "Versions that draws are answered from.", lambda: len(self._holdings.versions()))
         self.metrics.gauge("builds_here", "Build orders on this host.", lambda: len(self._work.progress()))
-        self.handlers: dict[str, Handler] = handlers_of(STORE, StoreApi(self._holdings, self._stream_door))
+        self.handlers: dict[str, Handler] = handlers_of(
+            STORE, StoreApi(self._holdings, self._stream_door, conditions_bytes=settings.conditions_mib << 20)
+        )
         self._beats = Beats(
             metad=metad,
             role=meta.STORAGED,

@@ -19,14 +19,14 @@ class Operators(ABC):
     """Handlers of the Store service, one part of them."""
 
     @abstractmethod
-    def _version(self, at: pb.At) -> draw.Version:
+    def _version(self, at: pb.At, call: Call) -> draw.Version:
         """The version that a request names."""
 
     def draw_numbered(self, request: Frame, call: Call) -> Frame:
         """Draws of nodes by their numbers."""
         head: Any = request.head
         drawn = draw.numbered_nodes(
-            self._version(head.at).weighed(head.weight, draw.NODE, head.types),
+            self._version(head.at, call).weighed(head.weight, draw.NODE, head.types),
             types=list(head.types),
             numbers=request.array("numbers", "int64"),
             kinds=request.optional("kinds", "int32"),
@@ -43,7 +43,7 @@ class Operators(ABC):
         """The edges of nodes that live here to some others."""
         head: Any = request.head
         found = draw.edges_between(
-            self._version(head.at).weighed(head.weight, draw.EDGE, head.edge_types),
+            self._version(head.at, call).weighed(head.weight, draw.EDGE, head.edge_types),
             edge_types=list(head.edge_types),
             node_type=head.node_type,
             ids=request.array("ids", "int64"),
@@ -61,17 +61,19 @@ class Operators(ABC):
     def read_node_types(self, request: Frame, call: Call) -> Frame:
         """The types of nodes that live here."""
         head: Any = request.head
-        version, types = self._version(head.at), request.optional("types", "int32")
+        version, types = self._version(head.at, call), request.optional("types", "int32")
         return Frame(pb.ReadNodeTypesReply(), {"types": draw.node_types(version, head.node_type, request.array("ids", "int64"), types)})
 
     def read_labels(self, request: Frame, call: Call) -> Frame:
         """A page of the graph labels of parts held here."""
         head: Any = request.head
-        sections, cursor = draw.read_labels(self._version(head.at), list(head.parts), head.cursor)
+        sections, cursor = draw.read_labels(self._version(head.at, call), list(head.parts), head.cursor)
         return Frame(pb.ReadLabelsReply(next_cursor=cursor), sections)
 
     def read_labelled(self, request: Frame, call: Call) -> Frame:
         """The nodes of graph labels."""
         head: Any = request.head
-        sections = draw.read_labelled(self._version(head.at), list(head.parts), request.array("indptr", "int64"), request.array("values", "uint8"))
+        sections = draw.read_labelled(
+            self._version(head.at, call), list(head.parts), request.array("indptr", "int64"), request.array("values", "uint8")
+        )
         return Frame(pb.ReadLabelledReply(), sections)

@@ -28,6 +28,9 @@ class StoragedSettings(DaemonSettings):
     """host:port of metad."""
     memory_limit_mib: int = Field(default=512, ge=16)
     """MiB that one build may use beyond an idle process."""
+    conditions_mib: int = Field(default=512, ge=1)
+    """MiB for what satisfies the conditions of requests: rows, edges and their tables, kept for the draws to come. What was not asked for for the
+    longest time goes first; a condition that has no room by itself is refused."""
     concurrent_tasks: int = Field(default=1, ge=1, le=64)
     """Tasks of jobs (of different spaces) that run here at the same time; further ones wait."""
     verify_images: bool = False

@@ -295,17 +295,23 @@ def test_get_multi_hop_neighbor_has_each_node_once_and_the_weights_between(tf_eu
     assert table(joined[1]) == [[3, 5, 0], [0, 5, 0], [3, 5, 1]]
 
 
-def test_a_condition_is_refused_by_that_word(tf_euler: Euler) -> None:
-    calls = (
-        lambda: tf_euler.sample_node(1, "1", condition="price gt 3"),
-        lambda: tf_euler.sample_neighbor([1], ["0"], 1, condition="price gt 3"),
-        lambda: tf_euler.get_top_k_neighbor([1], ["0"], 1, condition="price gt 3"),
-        lambda: tf_euler.get_full_neighbor([1], ["0"], "price gt 3"),
-        lambda: tf_euler.get_sorted_full_neighbor([1], ["0"], "price gt 3"),
+def test_conditions_are_of_nodes_and_of_edges_and_what_does_not_satisfy_them_is_as_if_it_were_not_there(tf_euler: Euler) -> None:
+    assert_follows(tf_euler.sample_node(MANY, -1, condition="weight gt 2 and f5 ne 5a", seed=21), np.array([0, 0, 0, 3, 4, 0, 6]))
+    assert_follows(tf_euler.sample_node(MANY, "1", condition="id lt 2 or f5 eq 5a", seed=22), np.array([0, 1, 0, 0, 0, 5]))
+    near, weights, types = tf_euler.sample_neighbor([1, 2, 77], "-1", MANY, condition="f5 ne 13a and weight ge 3", seed=23)
+    assert set(near[0].tolist()) == {4}, "of the edges: they have the feature, as nodes do"
+    assert_follows(near[1], np.array([0, 0, 0, 3, 0, 5]))
+    assert (set(near[2].tolist()), set(weights[2].tolist()), set(types[2].tolist())) == ({-1}, {0}, {-1})
+    assert tf_euler.get_top_k_neighbor([1], [0, 1], 3, condition="weight lt 4")[0].tolist() == [[3, 2, -1]]
+    assert table(tf_euler.get_full_neighbor([1], "-1", "f5 eq 12a or f5 eq 14a")[0]) == [[2, 4]]
+    assert table(tf_euler.get_sorted_full_neighbor([1, 5], "-1", "graph_label eq 2")[0]) == [[2], [2]], (
+        "of the neighbors, where edges have no such feature"
     )
-    for call in calls:
-        with pytest.raises(asterism.InvalidRequest, match="condition 'price gt 3'"):
-            call()
+    with pytest.raises(asterism.NotFound, match="condition 'price gt 3': none of _1, _0 has a feature 'price'"):
+        tf_euler.sample_node(1, condition="price gt 3")
+    for wrong in ("price", "price gt", "price > 3", "price gt 3 xor f1 lt 2", "price gt 3 and"):
+        with pytest.raises(asterism.InvalidRequest, match="expected a name, one of gt ge lt le eq ne and a value"):
+            tf_euler.get_full_neighbor([1], ["0"], wrong)
 
 
 def test_a_graph_of_one_type_may_have_its_own_ids_and_one_of_several_not(client: Client) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from asterism import Client, Graph
 from asterism.records import FeatureValue
+from asterism_proto.errors import AsterismError
 
 PEOPLE, PAPERS, WRITES, CITES = 400, 90, 2500, 900
 PARTS = 10
@@ -212,6 +213,7 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "scan of edges": lambda: list(graph.scan_edges("writes", ["tags", "when"], rows=37)),
         "scan of plain edges": lambda: list(graph.scan_edges("by")),
     }
+    made |= _under_conditions(graph, people, papers, mixed, types)
     for way, nodes, ntype in (("out", mixed, types), ("in", mixed, types)):
         for replace in (True, False):
             for weighted in (True, False):
@@ -228,6 +230,58 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
                 n, ["by", "writes", "cites"], ntype=t, direction=w, sort=s
             )
     return made
+
+
+def _under_conditions(graph: Graph, people: np.ndarray, papers: np.ndarray, mixed: np.ndarray, types: np.ndarray) -> dict[str, Callable[[], Any]]:
+    """Calls under conditions that read what is kept with the rows, at either end of them, and elsewhere."""
+    each = "type == 'writes' and when < 2000 and dst.vec[0] > 20 or type == 'cites' and dst.vec[2] < 150 or type == 'by' and dst.name != 'person 7'"
+    back = "type == 'writes' and src.age > 20 and when in (1, 5, 8, 13) or type == 'cites' and weight > 1 or type == 'by' and src.words is null"
+    joined, apart = "dst.vec[1] > 60 or src.vec[0] > dst.weight", "dst.words is not null or src.vec[1] < 90"
+    return {
+        "nodes where": lambda: graph.sample_nodes(700, "person", where="age < 30 and name != 'person 7'", probabilities=True, seed=SEED),
+        "nodes of several types where": lambda: graph.sample_nodes(
+            500, where="type == 'person' and age between 10 and 20 or type == 'paper' and vec[1] > 100", seed=SEED
+        ),
+        "uniform nodes where": lambda: graph.sample_nodes(500, "paper", where="words is not null and id < 70", weighted=False, seed=SEED),
+        "distinct nodes by name where": lambda: graph.sample_nodes(
+            150, "person", where="not age < 50", weight="aged", replace=False, probabilities=True, seed=SEED
+        ),
+        "edges where": lambda: graph.sample_edges(
+            900, "writes", where="when < 1000 and dst.vec[0] > 30 and src.age > 10", probabilities=True, seed=SEED
+        ),
+        "distinct edges where": lambda: graph.sample_edges(
+            200, "writes", where="tags is not null and src.name != 'person 1'", weight="recent", replace=False, seed=SEED
+        ),
+        "neighbors where": lambda: graph.sample_neighbors(mixed, None, 5, ntype=types, where=each, edge_ids=True, probabilities=True, seed=SEED),
+        "distinct neighbors where, against the edges": lambda: graph.sample_neighbors(
+            mixed, None, 5, ntype=types, where=back, direction="in", replace=False, edge_ids=True, seed=SEED
+        ),
+        "uniform neighbors where": lambda: graph.sample_neighbors(people, "writes", 3, where="when > 900", weighted=False, seed=SEED),
+        "fanout where": lambda: graph.sample_fanout(people, ["writes", ["cites", "by"]], [4, 3], where=each, edge_ids=True, seed=SEED),
+        "walks where": lambda: graph.random_walk(papers, ["cites"], 6, where=apart, p=0.25, q=4.0, edge_ids=True, seed=SEED),
+        "subgraph where": lambda: graph.sample_subgraph(papers, [4, 3], ["cites", "by", "writes"], ntype="paper", where=each, seed=SEED),
+        "subgraph where, against the edges": lambda: graph.sample_subgraph(
+            papers[:20], [-1, 2], ["cites", "writes"], ntype="paper", direction="in", where=back, seed=SEED
+        ),
+        "a layer where": lambda: graph.sample_layer(papers, ["cites"], 30, where=apart, replace=False, edge_ids=True, seed=SEED),
+        "negatives where": lambda: graph.sample_negatives(
+            papers, 6, "paper", exclude=papers, where="vec[0] > 12", weight="aged", probabilities=True, seed=SEED
+        ),
+        "nodes like others where": lambda: graph.sample_nodes_like(people, 4, ntype="person", where="age > 40", unknown="none", seed=SEED),
+        "all neighbors where": lambda: graph.neighbors(mixed, ["by", "writes", "cites"], ntype=types, where=each),
+        "heaviest neighbors where": lambda: graph.top_k_neighbors(papers, ["writes", "cites"], 4, direction="in", where=back, edge_ids=True),
+        "degrees where": lambda: graph.degrees(papers, "cites", where=apart, weight="recent"),
+        "edges between lists where": lambda: graph.adjacency(papers, papers, "cites", where=apart, edge_ids=True),
+        "what is compared across": lambda: _refusal(lambda: graph.sample_edges(5, "cites", where=joined)),
+    }
+
+
+def _refusal(call: Callable[[], Any]) -> list[str]:
+    try:
+        call()
+    except AsterismError as error:
+        return [type(error).__name__, error.message]
+    return []
 
 
 def answers(graph: Graph) -> dict[str, str]:

@@ -3,6 +3,7 @@
     python tests/law/mutants.py            # prints a table; exit 1 when a mutant survives or the sampler itself is rejected
     python tests/law/mutants.py floyd      # those whose name contains the word
     python tests/law/mutants.py --of rows  # those of tests/law/faults/rows.py
+    python tests/law/mutants.py --of conditions --near  # by those checks alone that look at the same modules of ours
 
 A mutant is a change of a module's source, applied as it is imported; kernels run interpreted, so nothing is compiled.
 A change that no longer fits the source is an error: a mutant must not die of old age.
@@ -16,7 +17,7 @@ import importlib.machinery
 import importlib.util
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -27,10 +28,14 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 SCALE = 0.1
 """Of the suite's sizes: enough for faults of this kind."""
-GROUPS = ("draws", "rows")
+GROUPS = ("draws", "rows", "conditions")
 """Modules of `tests.law.faults`: a process of its own tests each."""
 
 NEAREST = {
+    "storaged.draw.restricted": "conditional",
+    "storaged.draw.conditions": "conditional",
+    "storaged.draw.looking": "conditional",
+    "graphd.restriction": "conditional",
     "storaged.kernel.different": "different",
     "storaged.kernel.union": "different",
     "storaged.kernel.probability": "probabilities",
@@ -93,8 +98,8 @@ def planter(name: str) -> importlib.abc.MetaPathFinder:
     return _Planter(next(mutant for mutant in known if mutant.name == name))
 
 
-def verdict(mutant: Mutant | None) -> tuple[str, str]:
-    """(check, why) of the first check that rejects a sampler; ("", "") where all of them accept it."""
+def verdict(mutant: Mutant | None, near: Collection[str] = ()) -> tuple[str, str]:
+    """(check, why) of the first check that rejects a sampler; ("", "") where all of them (of these modules, where any are named) accept it."""
     for name in [n for n in sys.modules if n.split(".")[0] in ("graphkit", "storaged", "graphd") or n.startswith(("tests.kit", "tests.law.checks"))]:
         del sys.modules[name]
     planters = [] if mutant is None else [_Planter(mutant)]
@@ -103,6 +108,8 @@ def verdict(mutant: Mutant | None) -> tuple[str, str]:
         checks = importlib.import_module("tests.law.checks")
         nearest = "" if mutant is None else f"tests.law.checks.{NEAREST.get(mutant.module)}"
         for check in sorted(checks.CHECKS, key=lambda check: check.__module__ != nearest):
+            if near and check.__module__ not in near:
+                continue
             try:
                 check(SCALE)
             except checks.Rejected as rejection:
@@ -120,10 +127,13 @@ def main(words: Sequence[str]) -> int:
     wrong, groups = 0, GROUPS
     if words[:1] == ["--of"]:
         groups, words = (words[1],), words[2:]
+    only = words[:1] == ["--near"]
+    words = words[only:]
     known = [mutant for group in groups for mutant in mutants_of(group)]
+    near = {f"tests.law.checks.{NEAREST[mutant.module]}" for mutant in known} if only else set()
     for mutant in (None, *(m for m in known if all(w.lower() in m.name.lower() for w in words))):
         start = time.perf_counter()
-        check, why = verdict(mutant)
+        check, why = verdict(mutant, near)
         right = bool(check) == (mutant is not None)
         wrong += not right
         name, met = ("(the sampler itself)", "") if mutant is None else (mutant.name, mutant.met)

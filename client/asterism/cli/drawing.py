@@ -28,6 +28,7 @@ Uniform = Annotated[bool, typer.Option("--uniform", help="Every one the same cha
 Weight = Annotated[
     str, typer.Option("--weight", metavar="NAME", help="Draw by the weights of this name, that all these types have. Default: their own.")
 ]
+Where = Annotated[str, typer.Option("--where", metavar="CONDITION", help="Only of what satisfies this, as \"price > 3 and brand == 'a'\".")]
 Distinct = Annotated[bool, typer.Option("--distinct", help="None twice: draw without replacement.")]
 Probabilities = Annotated[
     bool, typer.Option("--probabilities", help="The probability of each draw too; without replacement, given the earlier ones.")

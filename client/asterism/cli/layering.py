@@ -20,6 +20,7 @@ from asterism.cli.drawing import (
     Uniform,
     Version,
     Weight,
+    Where,
     draw,
     read,
     titled,
@@ -50,6 +51,7 @@ def layer(
     direction: Direction = "out",
     uniform: Uniform = False,
     weight: Weight = "",
+    where: Where = "",
     distinct: Distinct = False,
     seed: Seed = None,
     at: Version = None,
@@ -66,6 +68,7 @@ def layer(
             ntype=node_type,
             weighted=not uniform,
             weight=weight,
+            where=where,
             replace=not distinct,
             direction=direction,
             seed=seed,
@@ -91,6 +94,7 @@ def adjacency(
     col_type: Annotated[str | None, typer.Option(help="The type of the cols, where the edge types do not say.")] = None,
     direction: Direction = "out",
     weight: Annotated[str, typer.Option("--weight", metavar="NAME", help="Give the weights of this name. Default: the edges' own.")] = "",
+    where: Where = "",
     at: Version = None,
 ) -> None:
     """Give the edges from some nodes to others."""
@@ -98,7 +102,7 @@ def adjacency(
 
     def ask(graph: Graph) -> Any:
         return graph.adjacency(
-            near, far, kinds or None, row_type=row_type, col_type=col_type, direction=direction, weight=weight, edge_ids=True, version=at
+            near, far, kinds or None, row_type=row_type, col_type=col_type, direction=direction, weight=weight, where=where, edge_ids=True, version=at
         )
 
     def render(found: Any, schema: Schema) -> RenderableType:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli.drawing import SHOWN, Along, Direction, Nodes, NodeType, Space, Version, in_a_row, read, rows_table, titled
+from asterism.cli.drawing import SHOWN, Along, Direction, Nodes, NodeType, Space, Version, Where, in_a_row, read, rows_table, titled
 from asterism.cli.output import table
 
 if TYPE_CHECKING:
@@ -29,12 +29,15 @@ def top(
     node_type: NodeType = None,
     direction: Direction = "out",
     weight: Weight = "",
+    where: Where = "",
     at: Version = None,
 ) -> None:
     """Give the heaviest edges of each given node, heaviest first."""
 
     def ask(graph: Graph) -> Any:
-        return graph.top_k_neighbors(nodes, kinds or None, k, ntype=node_type, direction=direction, weight=weight, edge_ids=True, version=at)
+        return graph.top_k_neighbors(
+            nodes, kinds or None, k, ntype=node_type, direction=direction, weight=weight, where=where, edge_ids=True, version=at
+        )
 
     def render(found: Any, schema: Schema) -> RenderableType:
         told = [_weighed(row, heavy) for row, heavy in zip(found.nodes, found.weights, strict=True)]
@@ -59,12 +62,13 @@ def everything(
     node_type: NodeType = None,
     direction: Direction = "out",
     weight: Weight = "",
+    where: Where = "",
     at: Version = None,
 ) -> None:
     """Give all neighbors of each given node."""
 
     def ask(graph: Graph) -> Any:
-        return graph.neighbors(nodes, kinds or None, ntype=node_type, direction=direction, weight=weight, sort=sort, version=at)
+        return graph.neighbors(nodes, kinds or None, ntype=node_type, direction=direction, weight=weight, where=where, sort=sort, version=at)
 
     def render(found: Any, schema: Schema) -> RenderableType:
         told = [_weighed(found.nodes[a:b], found.weights[a:b]) for a, b in pairwise(found.indptr.tolist())]
@@ -84,13 +88,14 @@ def degrees(
     weight: Annotated[
         str | None, typer.Option("--weight", metavar="NAME", help="What edges weigh together by this name; weight: by their own. Default: how many.")
     ] = None,
+    where: Where = "",
     at: Version = None,
 ) -> None:
     """Count the edges of each given node, type by type, or sum their weights."""
 
     def ask(graph: Graph) -> Any:
         types = kinds or [edge.name for edge in graph.schema.edge_types]
-        counted = graph.degrees(nodes, types, ntype=node_type, direction=direction, weight=weight, version=at)
+        counted = graph.degrees(nodes, types, ntype=node_type, direction=direction, weight=weight, where=where, version=at)
         return {"nodes": nodes, "types": types, "degrees": counted}
 
     def render(found: Any, schema: Schema) -> RenderableType:

@@ -21,6 +21,7 @@ from asterism.cli.drawing import (
     Uniform,
     Version,
     Weight,
+    Where,
     draw,
     in_a_row,
     titled,
@@ -48,6 +49,7 @@ def nodes(
     kinds: Annotated[list[str] | None, typer.Option("--type", help="Of this node type (repeat for several). Default: all.")] = None,
     uniform: Uniform = False,
     weight: Weight = "",
+    where: Where = "",
     distinct: Distinct = False,
     probabilities: Probabilities = False,
     seed: Seed = None,
@@ -62,7 +64,15 @@ def nodes(
 
     def ask(graph: Graph, asked: Any) -> Any:
         return asked.sample_nodes(
-            count, kinds or None, weighted=not uniform, weight=weight, replace=not distinct, probabilities=probabilities, seed=seed, version=at
+            count,
+            kinds or None,
+            weighted=not uniform,
+            weight=weight,
+            where=where,
+            replace=not distinct,
+            probabilities=probabilities,
+            seed=seed,
+            version=at,
         )
 
     draw(context, space, ask, render, explain=explain)
@@ -77,6 +87,7 @@ def edges(
     kinds: Annotated[list[str] | None, typer.Option("--type", help="Of this edge type (repeat for several). Default: all.")] = None,
     uniform: Uniform = False,
     weight: Weight = "",
+    where: Where = "",
     distinct: Distinct = False,
     probabilities: Probabilities = False,
     seed: Seed = None,
@@ -92,7 +103,15 @@ def edges(
 
     def ask(graph: Graph, asked: Any) -> Any:
         return asked.sample_edges(
-            count, kinds or None, weighted=not uniform, weight=weight, replace=not distinct, probabilities=probabilities, seed=seed, version=at
+            count,
+            kinds or None,
+            weighted=not uniform,
+            weight=weight,
+            where=where,
+            replace=not distinct,
+            probabilities=probabilities,
+            seed=seed,
+            version=at,
         )
 
     draw(context, space, ask, render, explain=explain)
@@ -110,6 +129,7 @@ def neighbors(
     direction: Direction = "out",
     uniform: Uniform = False,
     weight: Weight = "",
+    where: Where = "",
     distinct: Distinct = False,
     probabilities: Probabilities = False,
     seed: Seed = None,
@@ -134,6 +154,7 @@ def neighbors(
             direction=direction,
             weighted=not uniform,
             weight=weight,
+            where=where,
             replace=not distinct,
             probabilities=probabilities,
             seed=seed,
@@ -162,6 +183,7 @@ def fanout(
     direction: Direction = "out",
     uniform: Uniform = False,
     weight: Weight = "",
+    where: Where = "",
     distinct: Distinct = False,
     probabilities: Probabilities = False,
     seed: Seed = None,
@@ -188,6 +210,7 @@ def fanout(
             direction=direction,
             weighted=not uniform,
             weight=weight,
+            where=where,
             replace=not distinct,
             probabilities=probabilities,
             seed=seed,

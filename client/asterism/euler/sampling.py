@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asterism.euler.types import Typed, TypesAsked, no_condition, nodes_of
+from asterism.euler.conditions import of_edges, of_nodes
+from asterism.euler.types import Typed, TypesAsked, nodes_of
 from asterism.euler.values import filled, rows_as_sparse
 from asterism.records import NeighborSample, Ragged, TopNeighbors
 from asterism_proto.errors import InvalidRequest
@@ -27,7 +28,7 @@ class Sampling(Typed):
         node_type : str, int, or list of these
             From these types together; -1: from all.
         condition : str
-            Refused.
+            Of the nodes, as ``price gt 3 and brand eq a``: only those that satisfy it are drawn, by their weights.
         seed : int, optional
             Of the draw, so that it can be made again; likewise of every draw here.
 
@@ -40,8 +41,9 @@ class Sampling(Typed):
         NotFound
             Where there is nothing to draw.
         """
-        no_condition(condition)
-        return self._to.dense(self.graph.sample_nodes(count, self._node_names(node_type), seed=seed).nodes)
+        names = self._node_names(node_type)
+        drawn = self.graph.sample_nodes(count, names, where=of_nodes(condition, self.graph.schema, names), seed=seed)
+        return self._to.dense(drawn.nodes)
 
     def sample_node_with_src(self, src_nodes: ArrayLike, count: int, *, seed: int | None = None) -> Any:
         """Draw nodes of the type of each source.
@@ -100,22 +102,25 @@ class Sampling(Typed):
         default_node : int
             What stands where there is none, with weight 0 and type -1.
         condition : str
-            Refused.
+            Of an edge where its type has the feature, otherwise of the neighbor. A row is full where the node has any such edge.
 
         Returns
         -------
         neighbors, weights, types : int64[n, count], float32[n, count], int32[n, count]
         """
-        no_condition(condition)
-        found = self.graph.sample_neighbors(nodes_of(nodes), self._edge_names(edge_types), count, ntype=self._ntype, seed=seed)
+        names = self._edge_names(edge_types)
+        found = self.graph.sample_neighbors(
+            nodes_of(nodes), names, count, ntype=self._ntype, where=of_edges(condition, self.graph.schema, names), seed=seed
+        )
         return self._padded(found, default_node)
 
     def get_top_k_neighbor(
         self, nodes: ArrayLike, edge_types: TypesAsked, k: int, default_node: int = -1, condition: str = ""
     ) -> tuple[Any, Any, Any]:
         """The k heaviest neighbors, the heaviest first, ties by id; as of `sample_neighbor`, [n, k] each."""
-        no_condition(condition)
-        return self._padded(self.graph.top_k_neighbors(nodes_of(nodes), self._edge_names(edge_types), k, ntype=self._ntype), default_node)
+        names = self._edge_names(edge_types)
+        found = self.graph.top_k_neighbors(nodes_of(nodes), names, k, ntype=self._ntype, where=of_edges(condition, self.graph.schema, names))
+        return self._padded(found, default_node)
 
     def get_full_neighbor(self, nodes: ArrayLike, edge_types: TypesAsked, condition: str = "") -> tuple[Any, Any, Any]:
         """All neighbors, by edge type as asked for, then by id.
@@ -185,8 +190,10 @@ class Sampling(Typed):
         )
 
     def _full(self, nodes: ArrayLike, edge_types: TypesAsked, condition: str, sort: str | None) -> tuple[Any, Any, Any]:
-        no_condition(condition)
-        found: Ragged = self.graph.neighbors(nodes_of(nodes), self._edge_names(edge_types), ntype=self._ntype, sort=sort, edge_ids=False)
+        names = self._edge_names(edge_types)
+        found: Ragged = self.graph.neighbors(
+            nodes_of(nodes), names, ntype=self._ntype, where=of_edges(condition, self.graph.schema, names), sort=sort, edge_ids=False
+        )
         columns = (found.nodes, np.asarray(found.weights), self._relation_numbers(found.types))
         ids, weights, types = (rows_as_sparse(self._to, (found.indptr, column)) for column in columns)
         return ids, weights, types

@@ -120,12 +120,6 @@ def nodes_of(nodes: ArrayLike) -> Ids:
     return np.asarray(nodes).reshape(-1)
 
 
-def no_condition(condition: str) -> None:
-    """Refuse a condition."""
-    if condition:
-        raise InvalidRequest(f"condition {condition!r}: a condition can not be given yet; leave it out, and select from what comes back")
-
-
 def _each(types: TypesAsked) -> list[Any]:
     if isinstance(types, str | bytes | int | np.integer):
         types = [types]

@@ -79,7 +79,7 @@ class FindNodesReply(_message.Message):
     def __init__(self) -> None: ...
 
 class SampleNodesRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "count", "types", "uniform", "distinct", "want_probabilities", "weight")
+    __slots__ = ("space", "version", "seed", "count", "types", "uniform", "distinct", "want_probabilities", "weight", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -89,6 +89,7 @@ class SampleNodesRequest(_message.Message):
     DISTINCT_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -98,7 +99,8 @@ class SampleNodesRequest(_message.Message):
     distinct: bool
     want_probabilities: bool
     weight: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleNodesReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -109,7 +111,7 @@ class SampleNodesReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class SampleNodesLikeRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "node_type", "count", "uniform", "lenient", "want_probabilities", "weight")
+    __slots__ = ("space", "version", "seed", "node_type", "count", "uniform", "lenient", "want_probabilities", "weight", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -119,6 +121,7 @@ class SampleNodesLikeRequest(_message.Message):
     LENIENT_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -128,7 +131,8 @@ class SampleNodesLikeRequest(_message.Message):
     lenient: bool
     want_probabilities: bool
     weight: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., lenient: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., lenient: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleNodesLikeReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -139,7 +143,7 @@ class SampleNodesLikeReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class SampleNegativesRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "types", "rows", "count", "uniform", "want_probabilities", "weight")
+    __slots__ = ("space", "version", "seed", "types", "rows", "count", "uniform", "want_probabilities", "weight", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -149,6 +153,7 @@ class SampleNegativesRequest(_message.Message):
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -158,7 +163,8 @@ class SampleNegativesRequest(_message.Message):
     uniform: bool
     want_probabilities: bool
     weight: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., rows: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., rows: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleNegativesReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -169,7 +175,7 @@ class SampleNegativesReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class SampleEdgesRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "count", "types", "uniform", "distinct", "want_probabilities", "weight")
+    __slots__ = ("space", "version", "seed", "count", "types", "uniform", "distinct", "want_probabilities", "weight", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -179,6 +185,7 @@ class SampleEdgesRequest(_message.Message):
     DISTINCT_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -188,7 +195,8 @@ class SampleEdgesRequest(_message.Message):
     distinct: bool
     want_probabilities: bool
     weight: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., count: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., uniform: bool = ..., distinct: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleEdgesReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -199,7 +207,7 @@ class SampleEdgesReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class SampleNeighborsRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "edge_types", "node_type", "count", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight")
+    __slots__ = ("space", "version", "seed", "edge_types", "node_type", "count", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -213,6 +221,7 @@ class SampleNeighborsRequest(_message.Message):
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -226,7 +235,8 @@ class SampleNeighborsRequest(_message.Message):
     want_edge_ids: bool
     want_probabilities: bool
     weight: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleNeighborsReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -253,7 +263,7 @@ class NodeColumns(_message.Message):
     def __init__(self, type_id: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SampleFanoutRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "hops", "node_type", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight", "node_features")
+    __slots__ = ("space", "version", "seed", "hops", "node_type", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight", "node_features", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -267,6 +277,7 @@ class SampleFanoutRequest(_message.Message):
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     NODE_FEATURES_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -280,7 +291,8 @@ class SampleFanoutRequest(_message.Message):
     want_probabilities: bool
     weight: str
     node_features: _containers.RepeatedCompositeFieldContainer[NodeColumns]
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ...) -> None: ...
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleFanoutReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -291,7 +303,7 @@ class SampleFanoutReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class SampleLayerRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "edge_types", "count", "node_type", "width", "replace", "uniform", "direction", "measure", "want_edge_ids", "weight")
+    __slots__ = ("space", "version", "seed", "edge_types", "count", "node_type", "width", "replace", "uniform", "direction", "measure", "want_edge_ids", "weight", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -305,6 +317,7 @@ class SampleLayerRequest(_message.Message):
     MEASURE_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -318,7 +331,8 @@ class SampleLayerRequest(_message.Message):
     measure: LayerMeasure
     want_edge_ids: bool
     weight: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., count: _Optional[int] = ..., node_type: _Optional[int] = ..., width: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., measure: _Optional[_Union[LayerMeasure, str]] = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., count: _Optional[int] = ..., node_type: _Optional[int] = ..., width: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., measure: _Optional[_Union[LayerMeasure, str]] = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleLayerReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -329,7 +343,7 @@ class SampleLayerReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class SampleLayersRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "hops", "node_type", "width", "replace", "uniform", "direction", "measure", "want_edge_ids", "weight")
+    __slots__ = ("space", "version", "seed", "hops", "node_type", "width", "replace", "uniform", "direction", "measure", "want_edge_ids", "weight", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -342,6 +356,7 @@ class SampleLayersRequest(_message.Message):
     MEASURE_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -354,7 +369,8 @@ class SampleLayersRequest(_message.Message):
     measure: LayerMeasure
     want_edge_ids: bool
     weight: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., width: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., measure: _Optional[_Union[LayerMeasure, str]] = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., width: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., measure: _Optional[_Union[LayerMeasure, str]] = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleLayersReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -373,7 +389,7 @@ class Reach(_message.Message):
     def __init__(self, edge_type: _Optional[int] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class SampleSubgraphRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "reach", "node_type", "replace", "uniform", "direction", "disjoint", "every", "want_edge_ids", "want_weights", "weight", "node_features")
+    __slots__ = ("space", "version", "seed", "reach", "node_type", "replace", "uniform", "direction", "disjoint", "every", "want_edge_ids", "want_weights", "weight", "node_features", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -388,6 +404,7 @@ class SampleSubgraphRequest(_message.Message):
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     NODE_FEATURES_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -402,7 +419,8 @@ class SampleSubgraphRequest(_message.Message):
     want_weights: bool
     weight: str
     node_features: _containers.RepeatedCompositeFieldContainer[NodeColumns]
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[Reach, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ...) -> None: ...
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[Reach, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleSubgraphReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -413,7 +431,7 @@ class SampleSubgraphReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class RandomWalkRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "steps", "length", "node_type", "uniform", "direction", "restart", "want_edge_ids", "p", "q", "weight", "walks", "different_first")
+    __slots__ = ("space", "version", "seed", "steps", "length", "node_type", "uniform", "direction", "restart", "want_edge_ids", "p", "q", "weight", "walks", "different_first", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -429,6 +447,7 @@ class RandomWalkRequest(_message.Message):
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     WALKS_FIELD_NUMBER: _ClassVar[int]
     DIFFERENT_FIRST_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
@@ -444,7 +463,8 @@ class RandomWalkRequest(_message.Message):
     weight: str
     walks: int
     different_first: bool
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[_storaged_pb2.Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ..., weight: _Optional[str] = ..., walks: _Optional[int] = ..., different_first: bool = ...) -> None: ...
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[_storaged_pb2.Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ..., weight: _Optional[str] = ..., walks: _Optional[int] = ..., different_first: bool = ..., where: _Optional[str] = ...) -> None: ...
 
 class RandomWalkReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -455,7 +475,7 @@ class RandomWalkReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class NeighborsRequest(_message.Message):
-    __slots__ = ("space", "version", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "sort", "weight", "top")
+    __slots__ = ("space", "version", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "sort", "weight", "top", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
@@ -466,6 +486,7 @@ class NeighborsRequest(_message.Message):
     SORT_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     TOP_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     edge_types: _containers.RepeatedScalarFieldContainer[int]
@@ -476,7 +497,8 @@ class NeighborsRequest(_message.Message):
     sort: str
     weight: str
     top: int
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., sort: _Optional[str] = ..., weight: _Optional[str] = ..., top: _Optional[int] = ...) -> None: ...
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., sort: _Optional[str] = ..., weight: _Optional[str] = ..., top: _Optional[int] = ..., where: _Optional[str] = ...) -> None: ...
 
 class NeighborsReply(_message.Message):
     __slots__ = ("version",)
@@ -485,20 +507,22 @@ class NeighborsReply(_message.Message):
     def __init__(self, version: _Optional[int] = ...) -> None: ...
 
 class DegreesRequest(_message.Message):
-    __slots__ = ("space", "version", "edge_types", "node_type", "direction", "weight")
+    __slots__ = ("space", "version", "edge_types", "node_type", "direction", "weight", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_type: int
     direction: _common_pb2.Direction
     weight: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., weight: _Optional[str] = ...) -> None: ...
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class DegreesReply(_message.Message):
     __slots__ = ("version",)
@@ -541,7 +565,7 @@ class GraphNodesReply(_message.Message):
     def __init__(self, version: _Optional[int] = ...) -> None: ...
 
 class AdjacencyRequest(_message.Message):
-    __slots__ = ("space", "version", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "weight")
+    __slots__ = ("space", "version", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "weight", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
@@ -550,6 +574,7 @@ class AdjacencyRequest(_message.Message):
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     edge_types: _containers.RepeatedScalarFieldContainer[int]
@@ -558,7 +583,8 @@ class AdjacencyRequest(_message.Message):
     want_weights: bool
     want_edge_ids: bool
     weight: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class AdjacencyReply(_message.Message):
     __slots__ = ("version",)

@@ -42,14 +42,68 @@ class FindStreamReply(_message.Message):
     def __init__(self, port: _Optional[int] = ..., key: _Optional[int] = ...) -> None: ...
 
 class At(_message.Message):
-    __slots__ = ("space_id", "version", "digest")
+    __slots__ = ("space_id", "version", "digest", "where")
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     space_id: int
     version: int
     digest: str
-    def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+    where: Where
+    def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ..., digest: _Optional[str] = ..., where: _Optional[_Union[Where, _Mapping]] = ...) -> None: ...
+
+class Where(_message.Message):
+    __slots__ = ("text", "element", "types", "weight", "both", "counts", "positives", "weights")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    ELEMENT_FIELD_NUMBER: _ClassVar[int]
+    TYPES_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    BOTH_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    POSITIVES_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    element: _common_pb2.Element
+    types: _containers.RepeatedScalarFieldContainer[int]
+    weight: str
+    both: bool
+    counts: _containers.RepeatedScalarFieldContainer[int]
+    positives: _containers.RepeatedScalarFieldContainer[int]
+    weights: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, text: _Optional[str] = ..., element: _Optional[_Union[_common_pb2.Element, str]] = ..., types: _Optional[_Iterable[int]] = ..., weight: _Optional[str] = ..., both: bool = ..., counts: _Optional[_Iterable[int]] = ..., positives: _Optional[_Iterable[int]] = ..., weights: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class JudgeRequest(_message.Message):
+    __slots__ = ("at", "element", "type_id", "parts", "terms")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    ELEMENT_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    TERMS_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    element: _common_pb2.Element
+    type_id: int
+    parts: _containers.RepeatedScalarFieldContainer[int]
+    terms: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., element: _Optional[_Union[_common_pb2.Element, str]] = ..., type_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., terms: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class JudgeReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RestrictRequest(_message.Message):
+    __slots__ = ("at", "parts", "terms")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    TERMS_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    parts: _containers.RepeatedScalarFieldContainer[int]
+    terms: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., parts: _Optional[_Iterable[int]] = ..., terms: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class RestrictReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class WriteBlocksRequest(_message.Message):
     __slots__ = ("space_id", "load_id", "chunk", "kind", "type_id", "parts")

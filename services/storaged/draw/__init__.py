@@ -6,11 +6,13 @@ a clock, protobuf, a database. `storaged.api` calls in.
 """
 
 from storaged.draw.between import Between, edges_between
+from storaged.draw.conditions import Conditions, Where
 from storaged.draw.edge import EdgeDraws, EdgeRace, edges, race_edges, rest_of_edges
 from storaged.draw.expand import Expansion, expand, grow
 from storaged.draw.features import edge_features, node_features
 from storaged.draw.joined import are_joined
 from storaged.draw.labels import read_labelled, read_labels
+from storaged.draw.looking import Foreign, judged
 from storaged.draw.lookup import ends, node_types
 from storaged.draw.neighbor import NeighborDraws, neighbors
 from storaged.draw.node import NodeDraws, NodeRace, nodes, race_nodes, rest_of_nodes
@@ -25,9 +27,11 @@ __all__ = [
     "EDGE",
     "NODE",
     "Between",
+    "Conditions",
     "EdgeDraws",
     "EdgeRace",
     "Expansion",
+    "Foreign",
     "NeighborDraws",
     "NodeDraws",
     "NodeRace",
@@ -37,6 +41,7 @@ __all__ = [
     "Share",
     "Version",
     "Walks",
+    "Where",
     "are_joined",
     "by_name",
     "degrees",
@@ -46,6 +51,7 @@ __all__ = [
     "ends",
     "expand",
     "grow",
+    "judged",
     "measures",
     "neighbors",
     "node_features",

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
+from asterism_proto.errors import Internal, InvalidRequest, NotFound, Unavailable
 from asterism_proto.schema import Schema
 from graphkit import split
 from graphkit.jit import settled
@@ -49,7 +49,7 @@ def by_name(totals: Iterable[tuple[str, Key, Share]]) -> tuple[dict[Key, Share],
     return own, named
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Version:
     """A published state of a space: the totals of all of its parts, and the images of those that are held here."""
 
@@ -63,6 +63,10 @@ class Version:
     """The parts that are held here."""
     named: Mapping[str, Mapping[Key, Share]] = field(default_factory=dict)
     """The same totals of each further weight name, of the types that have it."""
+    condition: str = ""
+    """What all rows here satisfy, of the types of one request; "": it has all rows."""
+    restricted_by: str = ""
+    """The name of the weights that its tables were then made by."""
     _weighed: dict[str, Version] = field(default_factory=dict, init=False, repr=False)
     _shares: dict[tuple[int, tuple[int, ...], bool], split.Shares] = field(default_factory=dict, init=False, repr=False)
     _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
@@ -92,13 +96,15 @@ class Version:
         InvalidRequest, NotFound
             Where one of ``types`` is unknown, or has no weights of that name.
         """
-        if weights in OWN_WEIGHTS:
+        if weights in OWN_WEIGHTS or (self.condition and weights == self.restricted_by):
             return self
         for type_id in types:
             self.type_name(element, type_id)
             owner = (self.schema.node_types if element == NODE else self.schema.edge_types)[type_id]
             owner.table(weights)
         found = self._weighed.get(weights)
+        if found is None and self.condition:
+            raise Internal(f"version {self.version} where {self.condition}: it was not made by weights {weights!r}")
         if found is None:
             parts = {part: weighed(image, weights) for part, image in self.parts.items()}
             found = self._weighed[weights] = replace(self, totals={**self.totals, **self.named.get(weights, {})}, parts=parts)
@@ -126,6 +132,7 @@ class Version:
             self._shares[element, chosen, uniform] = found
         if not found.total > 0:
             what = f"{'nodes' if element == NODE else 'edges'} of type {', '.join(self.type_name(element, t) for t in chosen) or '(none given)'}"
+            what += f" where {self.condition}" if self.condition else ""
             if any(self.totals[key].count for key in self.totals if key[0] == element and key[1] in chosen):
                 raise InvalidRequest(f"the weights of all {what} are 0 in version {self.version}; draw them uniformly")
             raise NotFound(f"there are no {what} in version {self.version}")

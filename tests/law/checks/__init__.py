@@ -11,6 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.law.checks.basis import Rejected, require_counts, require_independent
+from tests.law.checks.conditional import (
+    conditions_leave_the_weights_among_what_satisfies_them,
+    conditions_leave_the_weights_of_edges_and_neighbors,
+    hosts_do_not_matter_under_conditions,
+)
 from tests.law.checks.different import (
     different_neighbors_are_successive_draws,
     different_neighbors_of_unions_are_successive_draws,
@@ -82,6 +87,9 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     fewer_different_neighbors_are_the_first_of_more,
     hosts_and_ranges_do_not_matter,
     hosts_do_not_matter_to_neighbors_edges_and_races,
+    conditions_leave_the_weights_among_what_satisfies_them,
+    conditions_leave_the_weights_of_edges_and_neighbors,
+    hosts_do_not_matter_under_conditions,
     streams_are_not_lagged,
     answers_carry_their_probabilities,
     a_single_draw_follows_the_shares,

@@ -1,0 +1,231 @@
+"""Versions as conditions leave them, made once and kept within a bound on memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
+from weakref import WeakKeyDictionary
+
+from asterism_proto.condition import Tree, parse
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.meaning import bound
+from graphkit.condition import Mask
+from storaged.draw.looking import Foreign, edges_that, nodes_that
+from storaged.draw.lookup import IN, OUT
+from storaged.draw.restricted import Piece, bytes_of_edges, bytes_of_nodes, edges_kept, nodes_kept
+from storaged.draw.version import NODE, Key, Share, Version
+from storaged.store.image import EdgeImage, NodeImage, PartImage
+
+NO_FOREIGN = Foreign()
+_LOOK_UP_S = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """Which rows a request is about."""
+
+    text: str
+    """The canonical text of a condition."""
+    element: int
+    """1: nodes; 2: edges."""
+    types: tuple[int, ...]
+    """Of these types; rows of others are all there."""
+    weight: str = ""
+    """The weights that the request draws by."""
+    both: bool = False
+    """Whether edges are followed against their direction too."""
+
+
+@dataclass(slots=True, eq=False)
+class _Kept:
+    """What was made of one version for one condition."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    pieces: dict[tuple[int, int], Piece] = field(default_factory=dict)
+    """(type, part) -> its rows that satisfy the condition."""
+    made: tuple[Mapping[Key, Share], Version] | None = None
+    """With these totals the version that the pieces make up."""
+    used: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return sum(piece.bytes for piece in list(self.pieces.values()))
+
+
+class Conditions:
+    """What satisfies the conditions of recent requests.
+
+    Parameters
+    ----------
+    most_bytes : int
+        Of memory for all of them. What was not asked for for the longest time goes first; a condition that has no room by itself is
+        refused.
+
+    Notes
+    -----
+    A draw under a condition is a draw from the version that has only the rows that satisfy it, by tables of their own: what is kept
+    decides how long it takes, never what it gives.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._lock = threading.Lock()
+        self._clock = count(1)
+        # Weakly: a version that is no longer served takes with it what was made of it, and its files can go.
+        self._kept: WeakKeyDictionary[Version, dict[Where, _Kept]] = WeakKeyDictionary()
+
+    def shares(
+        self, version: Version, where: Where, parts: Sequence[int], checkpoint: Callable[[], object], foreign: Foreign = NO_FOREIGN
+    ) -> dict[Key, Share]:
+        """How much satisfies a condition, of each type and part: (element, type, part) -> share.
+
+        Parameters
+        ----------
+        version : Version
+        where : Where
+        parts : sequence of int
+            Held here.
+        checkpoint : callable
+            Called between blocks of rows; where it raises, what was looked at so far is kept for the next call.
+        foreign : Foreign
+            What other hosts know that it takes.
+
+        Raises
+        ------
+        InvalidRequest
+            Where a type is unknown, or what satisfies the condition has no room.
+        Stale
+            Where somebody's word is missing.
+        """
+        kept = self._of(version, where)
+        with _held(kept.lock, checkpoint):
+            self._make(version, where, sorted(version.parts), kept, checkpoint, foreign)
+            return {(where.element, type_id, part): kept.pieces[type_id, part].share for type_id in where.types for part in parts}
+
+    def version(self, version: Version, where: Where, totals: Mapping[Key, Share], checkpoint: Callable[[], object]) -> Version:
+        """The version with only those rows that satisfy a condition.
+
+        Parameters
+        ----------
+        version, where, checkpoint
+            As of `shares`.
+        totals : mapping
+            What satisfies it in each part of the space, of the types of ``where``.
+
+        Raises
+        ------
+        InvalidRequest, Stale
+            As `shares`.
+        """
+        kept = self._of(version, where)
+        with _held(kept.lock, checkpoint):
+            if kept.made is None or kept.made[0] != totals:
+                self._make(version, where, sorted(version.parts), kept, checkpoint, NO_FOREIGN)
+                kept.made = (dict(totals), _restricted(version, where, kept.pieces, totals))
+            return kept.made[1]
+
+    def _of(self, version: Version, where: Where) -> _Kept:
+        with self._lock:
+            kept = self._kept.setdefault(version, {}).setdefault(where, _Kept())
+            kept.used = next(self._clock)
+            return kept
+
+    def _make(self, version: Version, where: Where, parts: Sequence[int], kept: _Kept, checkpoint: Callable[[], object], foreign: Foreign) -> None:
+        condition = parse(where.text)
+        for type_id in where.types:
+            version.type_name(where.element, type_id)
+            tree = bound(condition, version.schema, where.element, type_id)
+            for part in parts:
+                if (type_id, part) not in kept.pieces:
+                    make = partial(_nodes if where.element == NODE else _edges, version, where, type_id, part, tree, foreign)
+                    kept.pieces[type_id, part] = make(partial(self._room, where, kept), checkpoint)
+
+    def _room(self, where: Where, kept: _Kept, wanted: int) -> None:
+        """Make room for so many bytes; InvalidRequest where there is none."""
+        own = kept.bytes
+        if own + wanted > self._most_bytes:
+            raise InvalidRequest(
+                f"condition {where.text!r}: what satisfies it takes {own + wanted} bytes or more on this storaged, which keeps {self._most_bytes}; "
+                "narrow it, or raise conditions_mib"
+            )
+        with self._lock:
+            others = sorted(
+                ((each, of, key) for of in self._kept.values() for key, each in of.items() if each is not kept), key=lambda entry: entry[0].used
+            )
+            total = own + wanted + sum(each.bytes for each, _, _ in others)
+            for each, of, key in others:
+                if total <= self._most_bytes:
+                    return
+                total -= each.bytes
+                del of[key]
+
+
+def _nodes(
+    version: Version,
+    where: Where,
+    type_id: int,
+    part: int,
+    tree: Tree,
+    foreign: Foreign,
+    room: Callable[[int], None],
+    checkpoint: Callable[[], object],
+) -> Piece:
+    image = version.image(part)
+    mask = nodes_that(version, image, type_id, tree, checkpoint)
+    node = _by(version, where, image).nodes[type_id]
+    room(bytes_of_nodes(node, int(mask.sum())))
+    return nodes_kept(node, mask)
+
+
+def _edges(
+    version: Version,
+    where: Where,
+    type_id: int,
+    part: int,
+    tree: Tree,
+    foreign: Foreign,
+    room: Callable[[int], None],
+    checkpoint: Callable[[], object],
+) -> Piece:
+    image = version.image(part)
+    out = edges_that(version, image, type_id, OUT, tree, foreign, checkpoint)
+    into: Mask | None = None
+    if where.both and image.edges[type_id].into is not None:
+        into = edges_that(version, image, type_id, IN, tree, foreign, checkpoint)
+    edge = _by(version, where, image).edges[type_id]
+    room(bytes_of_edges(edge, max(int(out.sum()), 0 if into is None else int(into.sum())), both=into is not None))
+    return edges_kept(edge, out, into)
+
+
+def _by(version: Version, where: Where, image: PartImage) -> PartImage:
+    """The part with the weights that the request draws by."""
+    return version.weighed(where.weight, where.element, where.types).image(image.part)
+
+
+def _restricted(version: Version, where: Where, pieces: Mapping[tuple[int, int], Piece], totals: Mapping[Key, Share]) -> Version:
+    parts = {}
+    for part, image in version.parts.items():
+        nodes, edges = list(image.nodes), list(image.edges)
+        for type_id in where.types:
+            made = pieces[type_id, part].image
+            if isinstance(made, NodeImage):
+                nodes[type_id] = made
+            elif isinstance(made, EdgeImage):
+                edges[type_id] = made
+        parts[part] = replace(image, nodes=tuple(nodes), edges=tuple(edges))
+    return replace(version, parts=parts, totals={**version.totals, **totals}, named={}, condition=where.text, restricted_by=where.weight)
+
+
+@contextmanager
+def _held(lock: threading.Lock, checkpoint: Callable[[], object]) -> Iterator[None]:
+    """Hold a lock; whoever holds it may take its time, and who waits may have less."""
+    while not lock.acquire(timeout=_LOOK_UP_S):
+        checkpoint()
+    try:
+        yield
+    finally:
+        lock.release()

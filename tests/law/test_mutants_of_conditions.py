@@ -1,0 +1,13 @@
+"""The law suite rejects every planted fault of draws under conditions."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_the_suite_rejects_every_mutant_of_conditions_and_accepts_the_sampler() -> None:
+    script = Path(__file__).with_name("mutants.py")
+    done = subprocess.run([sys.executable, str(script), "--of", "conditions", "--near"], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
