@@ -124,6 +124,9 @@ def warm() -> None:
         for disjoint in (False, True):
             seeds = {"seeds": ids, "types": np.zeros(4, np.int32), "disjoint": disjoint, "every": False}
             draw.grow(version, how, {0: (2, -1), 1: (1, 1)}, most_bytes=1 << 20, checkpoint=lambda: None, **seeds)  # type: ignore[arg-type]
+    conditions = draw.Conditions(1 << 20)
+    for text, element in (("id > 3", draw.NODE), ("weight > 1", draw.EDGE)):
+        conditions.shares(version, draw.Where(text=text, element=element, types=(0, 1), both=element == draw.EDGE), [0], lambda: None)
     draw.rest_of_nodes(version, types=[0, 1], parts=[0], taken_ids=taken, taken_types=types)
     for direction in (_OUT, _IN):
         near = {"edge_types": [0, 1], "node_type": 0, "ids": ids, "direction": direction}

@@ -34,25 +34,30 @@ class Foreign:
     found: Mapping[tuple[int, str, int], NDArray[Any]] = field(default_factory=dict)
     """(edge type, the term's canonical text, part) -> which ids satisfy it."""
 
-    def of(self, type_id: int, term: Term, ids: NDArray[np.int64], parts: NDArray[np.int32], count: int) -> Mask:
-        """Which ids, that live at ``parts`` of ``count``, satisfy a term; Stale where somebody's word is missing."""
+    def of(self, type_id: int, term: Term, ids: NDArray[np.int64], parts: NDArray[np.int32], stride: int) -> Mask:
+        """Which ids, that live at ``parts``, satisfy a term; Stale where somebody's word is missing. ``stride`` as of `_stride`."""
         out = np.zeros(ids.size, np.bool_)
         for part in np.unique(parts):
             found = self.found.get((type_id, str(term), int(part)))
             if found is None:
                 raise Stale(f"which rows of part {part} satisfy {str(term)!r} is not known here")
             mine = np.flatnonzero(parts == part)
-            out[mine] = _among(found, ids[mine], count)
+            out[mine] = _among(found, ids[mine], stride)
         return out
 
 
-def _among(found: NDArray[Any], ids: NDArray[np.int64], count: int) -> Mask:
+def _stride(version: Version, element: int) -> int:
+    """Between the ids of one part: what bits are by. Parts that ids are hashed to have any."""
+    return version.schema.parts if element == EDGE or version.schema.placement == "mod" else 1
+
+
+def _among(found: NDArray[Any], ids: NDArray[np.int64], stride: int) -> Mask:
     if not found.size:
         return np.zeros(ids.size, np.bool_)
     if found.dtype == np.int64:
         at = np.minimum(np.searchsorted(found, ids), found.size - 1)
         return np.asarray(found[at] == ids)
-    places = ids // count
+    places = ids // stride
     inside = places < found.size * 8
     places = np.where(inside, places, 0)
     return np.asarray(inside & (found[places >> 3] >> (7 - (places & 7)).astype(np.uint8) & 1).astype(np.bool_))
@@ -138,7 +143,8 @@ def judged(version: Version, part: int, element: int, type_id: int, term: Term, 
     Returns
     -------
     uint8[k] or int64[k]
-        Bits by id // parts, as `numpy.packbits` has them; or the ids, ascending, where these are fewer bytes.
+        Bits by id // parts (by id where nodes are placed by a hash), as `numpy.packbits` has them; or the ids, ascending, where these
+        are fewer bytes.
     """
     image = version.image(part)
     if element == NODE:
@@ -155,11 +161,12 @@ def judged(version: Version, part: int, element: int, type_id: int, term: Term, 
             found[low : low + block] = satisfied(term, partial(_of_edge, version, type_id, some), some.size)
             checkpoint()
     kept = np.asarray(ids[found])
-    span = int(kept.max(initial=-1)) // image.parts + 1
+    stride = _stride(version, element)
+    span = int(kept.max(initial=-1)) // stride + 1
     if 8 * kept.size <= span // 8:
         return kept
     bits = np.zeros(span, np.bool_)
-    bits[kept // image.parts] = True
+    bits[kept // stride] = True
     return np.packbits(bits)
 
 
@@ -207,11 +214,11 @@ class _Slots:
         place, count = place_of(term.left), version.schema.parts
         if place == "":
             ids = self.side.eid[self.low : self.high]
-            return self.foreign.of(self.type_id, term, ids, split.part_of(ids, count, "mod"), count)
+            return self.foreign.of(self.type_id, term, ids, split.part_of(ids, count, "mod"), _stride(version, EDGE))
         if place != ("dst" if self.direction == OUT else "src"):
             return None
         ids = self.side.nbr[self.low : self.high]
-        return self.foreign.of(self.type_id, term, ids, split.part_of(ids, count, version.schema.placement), count)
+        return self.foreign.of(self.type_id, term, ids, split.part_of(ids, count, version.schema.placement), _stride(version, NODE))
 
     def _end(self, word: str) -> int:
         edge = self.version.schema.edge_types[self.type_id]

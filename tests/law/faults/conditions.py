@@ -32,7 +32,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change("alias rows of other edges", "classic", RESTRICTED, ("weights = side.weights[slots]", "weights = side.weights[: slots.size]")),
     change("the first in-copies", "tempting", RESTRICTED, ("_side(edge.into, np.flatnonzero(into))", "_side(edge.into, np.arange(int(into.sum())))")),
     change("bits from the other end", "classic", LOOKING, ("(7 - (places & 7))", "(places & 7)")),
-    change("places by the other division", "classic", LOOKING, ("places = ids // count", "places = ids % count")),
+    change("places by the other division", "classic", LOOKING, ("places = ids // stride", "places = ids % stride")),
     change("in-copies by the row before", "off by one", LOOKING, ('side="right") - 1', 'side="left") - 1')),
     change(
         "totals in the other order",
