@@ -56,8 +56,9 @@ format: $(VENV)/.dev  ## format, and mend what can be mended
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 
-stubs: $(VENV)/.dev  ## the protobuf modules anew, from the .proto files
+stubs: $(VENV)/.dev  ## the protobuf modules anew, from the .proto files, and the signatures of the asynchronous client
 	$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=proto --pyi_out=proto $(PROTOS)
+	$(BIN)/python -m tests.kit.async_stubs
 
 $(DGL)/.done: tests/kit/dgl/requirements.txt
 	$(PYTHON_DGL) -m venv $(DGL)

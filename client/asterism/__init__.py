@@ -92,14 +92,14 @@ def __dir__() -> list[str]:
 
 
 @overload
-def connect(addresses: str, *, space: None = None, timeout_s: float = 30.0) -> Client: ...
+def connect(addresses: str, *, space: None = None, timeout_s: float = 30.0, hedge: float | str | None = None) -> Client: ...
 
 
 @overload
-def connect(addresses: str, *, space: str, timeout_s: float = 30.0) -> Graph: ...
+def connect(addresses: str, *, space: str, timeout_s: float = 30.0, hedge: float | str | None = None) -> Graph: ...
 
 
-def connect(addresses: str, *, space: str | None = None, timeout_s: float = 30.0) -> Client | Graph:
+def connect(addresses: str, *, space: str | None = None, timeout_s: float = 30.0, hedge: float | str | None = None) -> Client | Graph:
     """Give a client of a running service, or the graph in one of its spaces.
 
     Parameters
@@ -110,6 +110,10 @@ def connect(addresses: str, *, space: str | None = None, timeout_s: float = 30.0
         Give this space's graph; NotFound where there is none.
     timeout_s : float
         Of every call, in seconds, retries included.
+    hedge : float or "p95", optional
+        A read that was not answered after so many seconds, or for longer than 95 of 100 recent ones of its kind, is asked of another graphd
+        too: the first answer counts, the other request is cancelled. Same request, same seed, same bytes. At most a tenth of the calls, beyond
+        ten; ``client.traffic`` counts them. None: never.
 
     Examples
     --------
@@ -119,7 +123,7 @@ def connect(addresses: str, *, space: str | None = None, timeout_s: float = 30.0
     from asterism.client import Client
     from asterism.transport import GrpcTransport
 
-    client = Client(GrpcTransport(addresses), timeout_s=timeout_s)
+    client = Client(GrpcTransport(addresses, hedge=hedge), timeout_s=timeout_s)
     return client if space is None else client.graph(space)
 
 
@@ -160,14 +164,11 @@ def open(path: str | Path, *, space: str | None = None, mode: str = "w", timeout
     >>> with asterism.open("/tmp/graphs") as client:  # doctest: +SKIP
     ...     client.create_space("papers", {"nodes": {"paper": {}}})
     """
-    from pathlib import Path
-
     from asterism.client import Client
-    from standalone.app import embed  # a trainer without the services' extras never comes here
-    from standalone.transport import FolderTransport
+    from asterism.embedded import embedded
 
-    service = embed(Path(path), mode=mode, **settings)
-    client = Client(FolderTransport(Path(path), service.handlers), timeout_s=timeout_s, on_close=service.stop)
+    service = embedded(path, mode, settings)
+    client = Client(service.transport, timeout_s=timeout_s, on_close=service.stop)
     if space is None:
         return client
     try:

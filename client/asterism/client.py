@@ -9,12 +9,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from asterism import arguments
+from asterism.budgets import Traffic
 from asterism.catalog import Host, Job, SpaceInfo
 from asterism.graph import Graph
 from asterism.loading import Load
 from asterism.session import Session, left
-from asterism.transport import Transport
+from asterism.transport import GrpcTransport, Transport
 from asterism.versions import PinInfo, VersionInfo
+from asterism.waiting import THREADS, Waits
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
@@ -44,6 +46,8 @@ class Client:
         Of every call, in seconds.
     on_close : callable, optional
         Run by `close`, after the transport is closed.
+    waits : Waits
+        How its calls wait, where they do not wait for an answer.
 
     Examples
     --------
@@ -52,10 +56,10 @@ class Client:
     ...     graph = client.graph("papers")
     """
 
-    def __init__(self, transport: Transport, *, timeout_s: float = 30.0, on_close: Callable[[], None] | None = None) -> None:
+    def __init__(self, transport: Transport, *, timeout_s: float = 30.0, on_close: Callable[[], None] | None = None, waits: Waits = THREADS) -> None:
         if not timeout_s > 0:
             raise InvalidRequest(f"timeout_s {timeout_s!r}: expected a number of seconds above 0")
-        self.session = Session(transport, timeout_s)
+        self.session = Session(transport, timeout_s, waits)
         self._on_close = on_close
         self._pid = os.getpid()
 
@@ -74,6 +78,12 @@ class Client:
         if self._on_close is not None and self._pid == os.getpid():
             on_close, self._on_close = self._on_close, None
             on_close()
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was asked of graphds by now: calls, requests, retries, hedges; nothing where the service is inside this process."""
+        transport = self.session.transport
+        return transport.traffic if isinstance(transport, GrpcTransport) else Traffic()
 
     # -- spaces ---------------------------------------------------------------------------------------------------
 
@@ -344,7 +354,7 @@ class Client:
                 if job.version:
                     self.session.seen(job.space, job.version)
                 return job
-            time.sleep(min(pause, left(deadline)))
+            self.session.waits.sleep(min(pause, left(deadline)))
             pause = min(pause * 1.5, _LONGEST_LOOK_S)
 
     def _learned(self, message: pb.Space) -> SpaceInfo:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -76,15 +75,12 @@ class _Pieces:
             shape, dtype = _row_of(self.wanted.owner, name)
             if dtype:
                 self.dense[name] = np.empty((len(self.ids), *shape), dtype)
-        pool = ThreadPoolExecutor(min(IN_FLIGHT, len(pieces)), thread_name_prefix="features")
-        try:
-            versions = list(pool.map(self._piece, pieces))
-            # A version that was published meanwhile: what is of an older one is asked for again, of that.
-            newest = max(versions)
-            self.wanted.head.version = newest
-            list(pool.map(self._piece, [piece for piece, version in zip(pieces, versions, strict=True) if version < newest]))
-        finally:
-            pool.shutdown(cancel_futures=True)
+        each = self.session.waits.each
+        versions = each(self._piece, pieces, IN_FLIGHT)
+        # A version that was published meanwhile: what is of an older one is asked for again, of that.
+        newest = max(versions)
+        self.wanted.head.version = newest
+        each(self._piece, [piece for piece, version in zip(pieces, versions, strict=True) if version < newest], IN_FLIGHT)
         return {name: self.dense[name] if name in self.dense else self._joined(name) for name in self.wanted.names}
 
     def _piece(self, piece: tuple[int, int]) -> int:

@@ -7,7 +7,6 @@ same digest is skipped.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
@@ -18,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from asterism import arguments, written
 from asterism.records import FeatureValue
 from asterism.session import Session
+from asterism.waiting import Turns
 from asterism.written import NO_FEATURES, Columns, Rows, sections
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
@@ -52,7 +52,7 @@ class Load:
         self._session = session
         self.load_id = message.load_id
         self.space = message.space
-        self._lock = threading.Lock()
+        self._lock = Turns(session.waits)
         self._commit = int(message.commit)
         self._chunks: dict[int, meta.Chunk] = {chunk.index: chunk for chunk in message.chunks}
         self._untold: list[int] = []

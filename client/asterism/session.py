@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from asterism.catalog import SpaceInfo
 from asterism.transport import Transport
+from asterism.waiting import THREADS, Waits
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import Deadline, NotFound, NotReady, Stale
 from asterism_proto.methods import CATALOG, GRAPH
@@ -47,9 +48,10 @@ os.register_at_fork(after_in_child=_in_child)
 class Session:
     """One connection's shared state; thread-safe."""
 
-    def __init__(self, transport: Transport, timeout_s: float) -> None:
+    def __init__(self, transport: Transport, timeout_s: float, waits: Waits = THREADS) -> None:
         self.transport = transport
         self.timeout_s = timeout_s
+        self.waits = waits
         self._lock = threading.Lock()
         self._schemas: dict[str, Schema] = {}
         self._newest: dict[str, int] = {}
@@ -58,10 +60,10 @@ class Session:
         _open.add(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"transport": self.transport, "timeout_s": self.timeout_s, "schemas": self._schemas, "newest": self._newest}
+        return {"transport": self.transport, "timeout_s": self.timeout_s, "waits": self.waits, "schemas": self._schemas, "newest": self._newest}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["transport"], state["timeout_s"])  # type: ignore[misc]  # the lock stays behind
+        self.__init__(state["transport"], state["timeout_s"], state["waits"])  # type: ignore[misc]  # the lock stays behind
         self._schemas, self._newest = dict(state["schemas"]), dict(state["newest"])
 
     def catalog(self, name: str, request: Message) -> Any:
@@ -98,7 +100,7 @@ class Session:
                 break
             if time.monotonic() >= until:
                 raise Stale(f"space {space!r}: graphd answers version {answered}, this client has seen {floor}; it lags behind, try again")
-            time.sleep(0.02)
+            self.waits.sleep(0.02)
         if not pinned:
             self.seen(space, answered)
         return reply

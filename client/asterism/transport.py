@@ -1,7 +1,8 @@
 """How a client's calls travel: over gRPC to one of several graphds, or by an equal object in this process.
 
 A transport is anything with `Transport`'s two methods. The one over gRPC opens its channels lazily and once per process,
-so that a client may cross a fork or be pickled into a data loader's worker.
+so that a client may cross a fork or be pickled into a data loader's worker. It is the same for threads and for event loops
+(`asterism.waiting`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from weakref import WeakSet
 import grpc
 from google.protobuf.message import Message
 
+from asterism.budgets import Budget, Delays, Traffic
+from asterism.racing import Race
+from asterism.waiting import THREADS, Turns, Waits
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import CALLER_KEY, REASON_KEY, AsterismError, Busy, Deadline, InvalidRequest, Stale, Unavailable, from_status
 from asterism_proto.methods import CATALOG, GRAPH, Method
@@ -33,6 +37,13 @@ NOT_IDEMPOTENT = frozenset(
     ]
 )
 """Sent again only when it is certain that the first attempt never arrived."""
+HEDGED = frozenset(
+    [
+        *(method.path for name, method in GRAPH.items() if name not in ("write", "write_once")),
+        *(method.path for name, method in CATALOG.items() if name.startswith(("get_", "list_", "describe_"))),
+    ]
+)
+"""Reads: who is asked twice gives the same answer twice, and nothing has changed."""
 
 _OPTIONS = (
     ("grpc.max_send_message_length", MESSAGE_LIMIT),
@@ -52,6 +63,10 @@ _FIRST_BACKOFF_S = 0.05
 _LONGEST_BACKOFF_S = 1.0
 _REST_S = 2.0
 """How long an address that did not answer is passed over."""
+_RETRY_SHARE, _RETRY_BURST, _RETRIES_PER_S = 0.2, 100.0, 10.0
+_HEDGE_SHARE, _HEDGE_BURST = 0.1, 10.0
+_AT_ONCE = 64
+"""Requests of one client on an event loop; further ones wait here for their turn, and not at graphd's door, which would refuse them."""
 
 
 _open: WeakSet[GrpcTransport] = WeakSet()
@@ -103,19 +118,27 @@ class GrpcTransport:
     """Calls over gRPC to one of several graphds.
 
     Calls take turns over the addresses; one that does not answer is passed over for a moment. `Unavailable` and `Stale`
-    answers, and `Busy` ones, are tried again (another address first) with a jittered back-off within the call's time.
+    answers, and `Busy` ones, are tried again (another address first) with a jittered back-off within the call's time, and
+    within a budget: retries are at most a fifth of the calls, and ten a second, beyond a hundred.
 
     Parameters
     ----------
     addresses : str or sequence of str
         ``"host:9669,host2:9669"``.
+    hedge : float or "p95", optional
+        A read that was not answered after so many seconds, or for longer than 95 of 100 recent ones, is asked of another address too; the first
+        answer counts, and the other request is cancelled. At most for a tenth of the calls, beyond ten. None: never.
+    waits : Waits
+        How to wait for answers.
     """
 
     piece_bytes = 4 << 20
     """Each of a message's several copies stays in memory that was used before; that of larger ones is given back to the system each time."""
 
-    def __init__(self, addresses: str | Sequence[str]) -> None:
+    def __init__(self, addresses: str | Sequence[str], *, hedge: float | str | None = None, waits: Waits = THREADS) -> None:
         self.addresses = parse(addresses)
+        self._hedge, self._waits = hedge, waits
+        self._delays = None if hedge is None else Delays(hedge)
         self._lock = threading.Lock()
         self._pid = 0
         self._channels: list[grpc.Channel] = []
@@ -124,13 +147,23 @@ class GrpcTransport:
         self._turn = 0
         self._closed = False
         self._caller = ((CALLER_KEY, secrets.token_hex(8)),)
+        self._counts: dict[str, int] = {}
+        self._retries = Budget(share=_RETRY_SHARE, burst=_RETRY_BURST, per_s=_RETRIES_PER_S)
+        self._hedges = Budget(share=_HEDGE_SHARE, burst=_HEDGE_BURST)
+        self._turns = Turns(waits, _AT_ONCE)
         _open.add(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"addresses": self.addresses}
+        return {"addresses": self.addresses, "hedge": self._hedge, "waits": self._waits}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["addresses"])  # type: ignore[misc]  # a copy in another process starts afresh
+        self.__init__(**state)  # type: ignore[misc]  # a copy in another process starts afresh
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was asked so far."""
+        with self._lock:
+            return Traffic(**self._counts)
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
@@ -138,16 +171,27 @@ class GrpcTransport:
         data = method.pack(request)
         if len(data) > MESSAGE_LIMIT:
             raise InvalidRequest(f"{method.name}: the request is {len(data)} bytes, a message at most {MESSAGE_LIMIT}; ask in smaller pieces")
+        self._count(calls=1)
         for attempt in range(_ATTEMPTS):
             try:
                 return method.unpack_reply(self._send(method, data, deadline))
             except (Unavailable, Stale, Busy) as error:
                 again = not isinstance(error, Deadline) and (method.path not in NOT_IDEMPOTENT or getattr(error, "never_arrived", False))
                 pause = min(_FIRST_BACKOFF_S * 2**attempt, _LONGEST_BACKOFF_S) * random.uniform(0.5, 1.0)
-                if not again or attempt + 1 == _ATTEMPTS or time.monotonic() + pause >= deadline:
+                if not again or attempt + 1 == _ATTEMPTS or not self._may_retry(deadline, pause):
                     raise
-                time.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
+
+    def _may_retry(self, deadline: float, pause: float) -> bool:
+        """Wait until the next attempt may go; False where that is not before the call's time is up."""
+        left = deadline - time.monotonic()
+        with self._lock:
+            wait = self._retries.reserve(left) if pause < left else None
+        if wait is None:
+            return False
+        self._count(retries=1)
+        self._waits.sleep(max(pause, wait))
+        return True
 
     def close(self) -> None:
         """Close this process's channels."""
@@ -161,16 +205,82 @@ class GrpcTransport:
     def _send(self, method: Method, data: bytes, deadline: float) -> bytes:
         at, stub = self._stub(method.path)
         left = deadline - time.monotonic()
-        if left <= 0:
-            raise Deadline(f"{method.name}: the call's time is up; give it a longer timeout")
+        if not self._waits.inside():
+            return self._sent(method, data, deadline, at, stub)
+        if not (left > 0 and self._turns.take(left)):
+            raise Deadline(
+                f"{method.name}: the call's time is up, or would be before its turn; give it a longer timeout, or make fewer calls at a time"
+            )
         try:
-            reply: bytes = stub(data, timeout=left, metadata=self._caller)
+            return self._sent(method, data, deadline, at, stub)
+        finally:
+            self._turns.give()
+
+    def _sent(self, method: Method, data: bytes, deadline: float, at: int, stub: Any) -> bytes:
+        """What the address answers, or, where it takes long, another one."""
+        begun = time.monotonic()
+        if begun >= deadline:
+            raise Deadline(f"{method.name}: the call's time is up; give it a longer timeout")
+        hedged = self._delays is not None and method.path in HEDGED and len(self.addresses) > 1
+        if hedged or self._waits.inside():
+            race = Race(self._waits.bell(), data, self._caller, deadline)
+            try:
+                race.begin(at, stub)
+                return self._run(race, method, hedged)
+            finally:
+                race.end()
+        self._count(requests=1)
+        try:
+            reply: bytes = stub(data, timeout=deadline - begun, metadata=self._caller)
         except grpc.RpcError as raised:
-            error = _error(raised, self.addresses[at])
-            if isinstance(error, Unavailable) and not isinstance(error, Deadline):
-                self._resting[at] = time.monotonic() + _REST_S
-            raise error from None
+            raise self._noted(raised, at) from None
         return reply
+
+    def _run(self, race: Race, method: Method, hedged: bool) -> bytes:
+        """The first answer to a request that was begun; where that takes long and it is hedged, of two."""
+        self._count(requests=1)
+        first = race.runners[0]
+        delay = self._delays.of(method.path) if hedged and self._delays is not None else None
+        if delay is not None and not race.bell.wait(delay) and (other := self._second(first.at, method.path)) is not None:
+            self._count(requests=1, hedges=1)
+            race.begin(*other)
+        winner = race.won()
+        if winner is not first:
+            with self._lock:
+                self._resting[first.at] = time.monotonic() + _REST_S
+            self._count(hedges_won=1)
+        try:
+            reply: bytes = winner.pending.result()
+        except grpc.RpcError as raised:
+            raise self._noted(raised, winner.at) from None
+        if self._delays is not None:
+            self._delays.note(method.path, time.monotonic() - winner.begun)
+        return reply
+
+    def _second(self, first: int, path: str) -> tuple[int, Any] | None:
+        """Another address than the first, and what calls ``path`` there, where the budget has a request for it."""
+        now = time.monotonic()
+        with self._lock:
+            others = [(first + i) % len(self.addresses) for i in range(1, len(self.addresses))]
+            awake = [at for at in others if self._resting.get(at, 0.0) <= now]
+            if not awake or self._closed or not self._hedges.spend():
+                return None
+            return awake[0], self._call_of(awake[0], path)
+
+    def _noted(self, raised: grpc.RpcError, at: int) -> AsterismError:
+        """The error that was raised, as ours; an address that did not answer rests."""
+        error = _error(raised, self.addresses[at])
+        if isinstance(error, Unavailable) and not isinstance(error, Deadline):
+            self._resting[at] = time.monotonic() + _REST_S
+        return error
+
+    def _count(self, **more: int) -> None:
+        with self._lock:
+            if "calls" in more:
+                self._retries.earn()
+                self._hedges.earn()
+            for name, number in more.items():
+                self._counts[name] = self._counts.get(name, 0) + number
 
     def _stub(self, path: str) -> tuple[int, Any]:
         """The next address that is not resting, and what calls ``path`` there."""
@@ -186,10 +296,13 @@ class GrpcTransport:
             order = [(self._turn + i) % len(self.addresses) for i in range(len(self.addresses))]
             at = next((i for i in order if self._resting.get(i, 0.0) <= now), order[0])
             self._turn = (at + 1) % len(self.addresses)
-            stub = self._stubs.get((at, path))
-            if stub is None:
-                stub = self._stubs[at, path] = self._channels[at].unary_unary(path)
-            return at, stub
+            return at, self._call_of(at, path)
+
+    def _call_of(self, at: int, path: str) -> Any:
+        stub = self._stubs.get((at, path))
+        if stub is None:
+            stub = self._stubs[at, path] = self._channels[at].unary_unary(path)
+        return stub
 
 
 def _error(raised: grpc.RpcError, address: str) -> AsterismError:

@@ -1,0 +1,110 @@
+"""The client's classes on an event loop. What they look like to readers and type checkers is in ``faces.pyi``, which `make stubs` writes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from asterism.accounts import Explanation
+from asterism.aio.facing import AsyncItems, Face, face_of
+from asterism.aio.strands import awaited
+from asterism.client import Client
+from asterism.epochs import EpochCursor
+from asterism.explain import Explainer
+from asterism.graph import Graph
+from asterism.loading import Load
+from asterism.passes import NodePasses, PairPasses
+from asterism.pins import Pinned
+from asterism.records import Ids, PairBatch
+
+Inner = TypeVar("Inner")
+
+
+class Closing(Face[Inner], Generic[Inner]):
+    """Closed at the end of an ``async with`` block."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+
+@face_of(Client)
+class AsyncClient(Closing[Client]):
+    """A connection to a service whose calls are awaited: what ``asterism.aio.connect`` and ``asterism.aio.open`` give.
+
+    Every method is that of `Client`. It may be used from several event loops, and by any number of tasks at a time. A task that is
+    cancelled cancels its request.
+
+    Examples
+    --------
+    >>> async with asterism.aio.connect("localhost:9669") as client:  # doctest: +SKIP
+    ...     graph = await client.graph("papers")
+    ...     batches = await asyncio.gather(*(graph.sample_nodes(256, "paper", seed=i) for i in range(100)))
+    """
+
+
+@face_of(Graph, plain=("at", "metapaths", "pin"))
+class AsyncGraph(Closing[Graph]):
+    """The graph in a space, whose calls are awaited: what ``await client.graph(name)`` gives. Every method is that of `Graph`."""
+
+    space: str
+    version: int | None
+    client: AsyncClient
+
+
+@face_of(Load)
+class AsyncLoad(Face[Load]):
+    """A load under way, whose calls are awaited: what ``await client.begin_load(...)`` gives. Every method is that of `Load`."""
+
+    load_id: int
+    space: str
+    written: set[int]
+
+
+@face_of(NodePasses, plain=("state_dict", "load_state_dict", "reshard"))
+class AsyncNodePasses(Face[NodePasses]):
+    """Every node of a type once an epoch: what ``await graph.node_batches(...)`` gives. Go through it with ``async for``."""
+
+    version: int
+    ntype: str
+    batch_size: int
+    cursor: EpochCursor
+
+    def __aiter__(self) -> AsyncIterator[Ids]:
+        return AsyncItems(iter(self._inner))
+
+
+@face_of(PairPasses, plain=("state_dict", "load_state_dict", "reshard"))
+class AsyncPairPasses(Face[PairPasses]):
+    """Skip-gram pairs of walks: what ``await graph.walk_pairs(...)`` gives. Go through it with ``async for``."""
+
+    seed: int
+    version: int | None
+
+    def __aiter__(self) -> AsyncIterator[PairBatch]:
+        return AsyncItems(iter(self._inner))
+
+
+@face_of(Pinned)
+class AsyncPinned(Face[Pinned]):
+    """A version that is held while an ``async with`` block runs: what ``graph.pin()`` gives."""
+
+    async def __aenter__(self) -> AsyncGraph:
+        return AsyncGraph(await awaited(self._inner.__enter__))
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await awaited(self._inner.__exit__, kind, error, trace)
+
+
+@face_of(Explainer)
+class AsyncExplainer(Face[Explainer]):
+    """The sampling calls of a graph, each of which tells what it takes: ``await graph.explain.sample_nodes(...)``."""
+
+    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Explanation]]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return functools.partial(awaited, getattr(self._inner, name))

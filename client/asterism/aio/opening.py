@@ -1,0 +1,155 @@
+"""Clients for event loops: of a running service, and of one inside this process."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+from collections.abc import Awaitable, Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, TypeVar, overload
+
+from asterism.aio.faces import AsyncClient, AsyncGraph, Closing
+from asterism.aio.strands import Strands, wait_for
+from asterism.client import Client
+from asterism.embedded import embedded
+from asterism.transport import Content, GrpcTransport, Transport
+from asterism_proto.methods import Method
+
+Opened = TypeVar("Opened", bound=Closing[Any])
+Made = TypeVar("Made")
+
+STRANDS = Strands()
+_THREADS = max(os.cpu_count() or 1, 4)
+
+
+class Opening(Awaitable[Opened], Generic[Opened]):
+    """A client that is about to be opened: await it, or enter it as an ``async with`` block, whose end closes it."""
+
+    def __init__(self, open_it: Callable[[], Awaitable[Opened]]) -> None:
+        self._open_it = open_it
+        self._opened: Opened | None = None
+
+    def __await__(self) -> Generator[Any, None, Opened]:
+        return self._open_it().__await__()
+
+    async def __aenter__(self) -> Opened:
+        self._opened = await self._open_it()
+        return self._opened
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._opened is not None:
+            await self._opened.close()
+
+
+class InThreads:
+    """Calls of an event loop to a service in this process: each in a thread, of which there are a few.
+
+    Parameters
+    ----------
+    inner : Transport
+        The service's.
+    """
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.piece_bytes = inner.piece_bytes
+        self._pool: ThreadPoolExecutor | None = None
+        self._pid = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"inner": self._inner}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["inner"])  # type: ignore[misc]  # threads stay behind
+
+    def call(self, method: Method, request: Content, timeout_s: float) -> Content:
+        """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
+        return self.run(functools.partial(self._inner.call, method, request, timeout_s))
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+        self.run(self._inner.close)
+
+    def run(self, function: Callable[[], Made]) -> Made:
+        """What ``function`` gives, in a thread where the caller must not be blocked."""
+        if not STRANDS.inside():
+            return function()
+        if self._pool is None or self._pid != os.getpid():
+            self._pool, self._pid = ThreadPoolExecutor(_THREADS, thread_name_prefix="asterism"), os.getpid()
+        return wait_for(asyncio.get_running_loop().run_in_executor(self._pool, function))
+
+
+@overload
+def connect(addresses: str, *, space: None = None, timeout_s: float = 30.0, hedge: float | str | None = None) -> Opening[AsyncClient]: ...
+
+
+@overload
+def connect(addresses: str, *, space: str, timeout_s: float = 30.0, hedge: float | str | None = None) -> Opening[AsyncGraph]: ...
+
+
+def connect(
+    addresses: str, *, space: str | None = None, timeout_s: float = 30.0, hedge: float | str | None = None
+) -> Opening[AsyncClient] | Opening[AsyncGraph]:
+    """Give a client of a running service, or the graph in one of its spaces, whose calls are awaited.
+
+    Arguments as of ``asterism.connect``. At most 64 requests of a client are under way at a time; further ones wait for their turn.
+
+    Returns
+    -------
+    Opening
+        To await, or to enter: ``async with asterism.aio.connect(...) as client``.
+
+    Examples
+    --------
+    >>> async with asterism.aio.connect("localhost:9669", space="papers") as graph:  # doctest: +SKIP
+    ...     await graph.sample_nodes(8, "paper")
+    """
+
+    async def client() -> AsyncClient:
+        transport = GrpcTransport(addresses, hedge=hedge, waits=STRANDS)
+        return AsyncClient(Client(transport, timeout_s=timeout_s, waits=STRANDS))
+
+    return Opening(client) if space is None else _graph(client, space)
+
+
+@overload
+def open(path: str | Path, *, space: None = None, mode: str = "w", timeout_s: float = 30.0, **settings: Any) -> Opening[AsyncClient]: ...
+
+
+@overload
+def open(path: str | Path, *, space: str, mode: str = "w", timeout_s: float = 30.0, **settings: Any) -> Opening[AsyncGraph]: ...
+
+
+def open(
+    path: str | Path, *, space: str | None = None, mode: str = "w", timeout_s: float = 30.0, **settings: Any
+) -> Opening[AsyncClient] | Opening[AsyncGraph]:
+    """Give a client of a service inside this process, whose calls are awaited; they run in threads. Arguments as of ``asterism.open``.
+
+    Examples
+    --------
+    >>> async with asterism.aio.open("/tmp/graphs") as client:  # doctest: +SKIP
+    ...     await client.spaces()
+    """
+
+    async def client() -> AsyncClient:
+        service = await asyncio.to_thread(embedded, path, mode, settings)
+        transport = InThreads(service.transport)
+        stop = functools.partial(transport.run, service.stop)
+        return AsyncClient(Client(transport, timeout_s=timeout_s, on_close=stop, waits=STRANDS))
+
+    return Opening(client) if space is None else _graph(client, space)
+
+
+def _graph(open_client: Callable[[], Awaitable[AsyncClient]], space: str) -> Opening[AsyncGraph]:
+    async def graph() -> AsyncGraph:
+        client = await open_client()
+        try:
+            return await client.graph(space)
+        except BaseException:
+            await client.close()
+            raise
+
+    return Opening(graph)
