@@ -18,7 +18,7 @@ BENCHMARKS = $(filter-out __%,$(notdir $(basename $(wildcard tests/benchmarks/*.
 CODE = proto client services tests examples
 PROTOS = $(wildcard proto/asterism_proto/v1/*.proto)
 
-.PHONY: help venv demo test test-slow lint format stubs dgl-env pyg-env rivals-env bench clean
+.PHONY: help venv demo test test-slow lint format stubs dgl-env pyg-env rivals-env docs bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -85,9 +85,12 @@ rivals-env: dgl-env pyg-env  ## environments with PecanPy and PyG's samplers, wh
 	-@$(PYG)/bin/python -m pip --disable-pip-version-check install --quiet setuptools wheel && \
 		$(PYG)/bin/python -m pip --disable-pip-version-check install --quiet --no-build-isolation torch-sparse torch-scatter
 
+docs: $(VENV)/.dev  ## the documentation as a site, in site/; a link that leads nowhere fails
+	$(BIN)/python -m mkdocs build --strict --quiet
+
 bench: $(VENV)/.dev  ## measure, and print ratios side by side
 	@set -e; for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m tests.benchmarks.$$name; done
 
 clean:  ## remove what make made
-	rm -rf $(VENV) $(DGL) $(PYG) .venv-pecanpy demo-data dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DGL) $(PYG) .venv-pecanpy demo-data site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find proto client services tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

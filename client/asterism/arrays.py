@@ -9,6 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_proto.notebook import table
+
+MOST_VALUES = 8
+"""Of an array, that a notebook shows."""
+
 Ids = NDArray[np.int64]
 Types = NDArray[np.int32]
 Weights = NDArray[np.float32]
@@ -33,6 +38,14 @@ def _shown(value: object) -> str:
     return repr(value)
 
 
+def _begins(value: object) -> str:
+    """The first values of an array."""
+    if not isinstance(value, np.ndarray):
+        return ""
+    flat = value.reshape(-1)[:MOST_VALUES].tolist()
+    return ", ".join(map(str, flat)) + (", ..." if value.size > MOST_VALUES else "")
+
+
 class Shown:
     """Shows arrays by dtype and shape: a record of a million draws prints as one line."""
 
@@ -41,3 +54,12 @@ class Shown:
     def __repr__(self) -> str:
         named = ", ".join(f"{f.name}={_shown(getattr(self, f.name))}" for f in fields(self))  # type: ignore[arg-type]  # subclasses are dataclasses
         return f"{type(self).__name__}({named})"
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: a line for each field, and each column of features."""
+        lines: list[tuple[str, object]] = []
+        for f in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
+            value = getattr(self, f.name)
+            columns = value.items() if isinstance(value, Mapping) else ()
+            lines += [(f"{f.name}[{name!r}]", column) for name, column in columns] or [(f.name, value)]
+        return table(type(self).__name__, ["", "holds", "begins with"], [(name, _shown(value), _begins(value)) for name, value in lines])

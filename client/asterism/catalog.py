@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from asterism.display import graph_html, job_html
 from asterism.results import TaskResult
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
@@ -26,6 +27,10 @@ class SpaceInfo:
     created_ms: int
     hosts: tuple[tuple[str, ...], ...]
     """``hosts[p]``: uuids of the storageds that hold part p."""
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        return graph_html(f"{self.name}, {f'version {self.version}' if self.version else 'nothing published'}", self.schema, None)
 
     @classmethod
     def from_proto(cls, message: pb.Space) -> SpaceInfo:
@@ -121,6 +126,10 @@ class Job:
     eta_s: float
     """Seconds to the end if the slowest task goes on as it does; 0: not known."""
     tasks: tuple[Task, ...]
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        return job_html(self)
 
     @property
     def ended(self) -> bool:

@@ -66,6 +66,11 @@ class Client:
     def __getstate__(self) -> dict[str, Any]:
         return {"session": self.session, "_on_close": None, "_pid": 0}  # a copy in another process closes what is its own
 
+    def __repr__(self) -> str:
+        transport = self.session.transport
+        where = ",".join(transport.addresses) if isinstance(transport, GrpcTransport) else "in this process"
+        return f"{type(self).__name__}({where!r}, timeout_s={self.session.timeout_s:g})"
+
     def __enter__(self) -> Self:
         return self
 
@@ -134,7 +139,7 @@ class Client:
 
     def manifest(self, space: str, version: int = 0) -> VersionInfo:
         """One version with its totals; 0 is the current one."""
-        return VersionInfo.from_proto(self.session.catalog("get_manifest", meta.ManifestRequest(space=space, version=version)))
+        return self.session.manifest(self.session.catalog("get_manifest", meta.ManifestRequest(space=space, version=version)), space)
 
     def pins(self, space: str | None = None) -> list[PinInfo]:
         """Who holds which versions, of one space or of all; see ``Graph.pin``."""

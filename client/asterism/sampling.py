@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from html import escape
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism import answers, arguments, replay
+from asterism.display import graph_html, graph_lines
 from asterism.pins import Lease
 from asterism.records import EdgeSample, Ids, NeighborSample, NodeSample, Types
 from asterism.session import Session
+from asterism.versions import VersionInfo
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
@@ -42,8 +45,17 @@ class Sampler:
         """The one that every call reads; None: the current one, or the one that a call names."""
 
     def __repr__(self) -> str:
-        at = "" if self.version is None else f", version={self.version}"
-        return f"{type(self).__name__}({self.space!r}{at})"
+        info = self._session.glance(self.space, self.version or 0)
+        return "\n".join([self._titled(info), *(graph_lines(self.schema, info) if self._session.knows(self.space) else [])])
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        info = self._session.glance(self.space, self.version or 0)
+        return graph_html(self._titled(info), self.schema, info) if self._session.knows(self.space) else f"<pre>{escape(self._titled(info))}</pre>"
+
+    def _titled(self, info: VersionInfo | None) -> str:
+        version = self.version or (info.version if info is not None else 0)
+        return f"{type(self).__name__}({self.space!r}{f', version={version}' if version else ''})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_lease": None}  # a copy in another process may read while this one holds the version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -15,15 +16,20 @@ from numpy.typing import NDArray
 
 from asterism.catalog import SpaceInfo
 from asterism.transport import Transport
+from asterism.versions import VersionInfo
 from asterism.waiting import THREADS, Waits
 from asterism_proto.arrays import Frame
-from asterism_proto.errors import Deadline, NotFound, NotReady, Stale
+from asterism_proto.errors import AsterismError, Deadline, NotFound, NotReady, Stale
 from asterism_proto.methods import CATALOG, GRAPH
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import metad_pb2 as meta
 
 _CATCH_UP_S = 5.0
 """How long a graphd may take to learn of a version that another one has answered with."""
+
+
+_GLANCE_S = 1.0
+"""What showing a graph may take to ask how much it holds."""
 
 
 class Stoppable(Protocol):
@@ -55,6 +61,7 @@ class Session:
         self._lock = threading.Lock()
         self._schemas: dict[str, Schema] = {}
         self._newest: dict[str, int] = {}
+        self._manifests: dict[str, VersionInfo] = {}
         self.leases: WeakSet[Stoppable] = WeakSet()
         """Whoever calls by itself: told when the session closes."""
         _open.add(self)
@@ -152,6 +159,27 @@ class Session:
     def edge_type_ids(self, space: str, names: Sequence[str]) -> list[int]:
         """Ids of edge types, every one where none is named."""
         return [self.edge_type(space, name)[0] for name in names] or list(range(len(self.schema(space).edge_types)))
+
+    def knows(self, space: str) -> bool:
+        """Whether a space's schema was learned."""
+        return space in self._schemas
+
+    def glance(self, space: str, version: int) -> VersionInfo | None:
+        """What a version holds, for showing it: as it was last seen where it can not be asked for in a moment; None: not known."""
+        last = self._manifests.get(space)
+        if last is not None and version == last.version:
+            return last
+        if self.waits.may_block():
+            request = meta.ManifestRequest(space=space, version=version)
+            with contextlib.suppress(AsterismError):
+                return self.manifest(self.transport.call(CATALOG["get_manifest"], request, min(_GLANCE_S, self.timeout_s)), space)
+        return last if last is not None and not version else None
+
+    def manifest(self, message: Any, space: str) -> VersionInfo:
+        """A version's manifest, which is kept for showing it."""
+        info = VersionInfo.from_proto(message)
+        self._manifests[space] = info
+        return info
 
     def close(self) -> None:
         """Close the transport."""

@@ -203,21 +203,18 @@ class GrpcTransport:
             self._channels, self._stubs = [], {}
 
     def _send(self, method: Method, data: bytes, deadline: float) -> bytes:
-        at, stub = self._stub(method.path)
-        left = deadline - time.monotonic()
         if not self._waits.inside():
-            return self._sent(method, data, deadline, at, stub)
-        if not (left > 0 and self._turns.take(left)):
-            raise Deadline(
-                f"{method.name}: the call's time is up, or would be before its turn; give it a longer timeout, or make fewer calls at a time"
-            )
+            return self._sent(method, data, deadline)
+        if not self._turns.take(max(deadline - time.monotonic(), 0.0)):
+            raise Deadline(f"{method.name}: the call's time was up before its turn; give it a longer timeout, or make fewer calls at a time")
         try:
-            return self._sent(method, data, deadline, at, stub)
+            return self._sent(method, data, deadline)
         finally:
             self._turns.give()
 
-    def _sent(self, method: Method, data: bytes, deadline: float, at: int, stub: Any) -> bytes:
-        """What the address answers, or, where it takes long, another one."""
+    def _sent(self, method: Method, data: bytes, deadline: float) -> bytes:
+        """What the next address answers, or, where it takes long, another one."""
+        at, stub = self._stub(method.path)
         begun = time.monotonic()
         if begun >= deadline:
             raise Deadline(f"{method.name}: the call's time is up; give it a longer timeout")

@@ -34,6 +34,9 @@ class Waits(Protocol):
     def inside(self) -> bool:
         """Whether the caller must not block its thread."""
 
+    def may_block(self) -> bool:
+        """Whether nobody is kept from their work by a caller that blocks its thread, or is a strand."""
+
     def bell(self) -> Bell:
         """One that the caller will wait for."""
 
@@ -67,6 +70,10 @@ class Threads:
     def inside(self) -> bool:
         """Never: a thread may be blocked."""
         return False
+
+    def may_block(self) -> bool:
+        """Always."""
+        return True
 
     def bell(self) -> Bell:
         """An event."""

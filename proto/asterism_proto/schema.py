@@ -10,6 +10,7 @@ import numpy as np
 
 from asterism_proto.arrays import DTYPES
 from asterism_proto.errors import InvalidRequest, NotFound
+from asterism_proto.notebook import table
 from asterism_proto.tables import RESERVED, WeightTable, check_tables, table_called, tables_from, tables_of, tables_to_dict, tables_to_proto
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.words import checked_name, distinct, known_keys, mapping, word_of
@@ -154,6 +155,18 @@ class Schema:
         for word, allowed in (("ids", ("per_type", "global")), ("placement", ("mod", "mix64")), ("direction", ("out", "in", "both"))):
             if getattr(self, word) not in allowed:
                 raise InvalidRequest(f"{word} {getattr(self, word)!r}: expected {' or '.join(allowed)}")
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        heads, kinds = ["type", "weighted", "features", "tables"], (("nodes", self.node_types), ("edges", self.edge_types))
+        return "".join(
+            table(
+                f"{what}, in {self.parts} parts, ids {self.ids}",
+                heads,
+                [[t.name, t.weighted, ", ".join(f.name for f in t.features), ", ".join(w.name for w in t.tables)] for t in types],
+            )
+            for what, types in kinds
+        )
 
     @property
     def has_in(self) -> bool:

@@ -109,7 +109,7 @@ def test_a_handle_at_a_version_takes_no_other(client: Client, listener: Listener
     with pytest.raises(InvalidRequest, match="version 8"):
         graph.at(8)
     assert listener.asked == []
-    assert repr(graph) == "Graph('g', version=7)"
+    assert repr(graph).startswith("Graph('g', version=7)\n")
 
 
 def test_a_lost_lease_stops_every_call_before_it_asks(client: Client, listener: Listener) -> None:

@@ -27,6 +27,11 @@ class Face(Generic[Inner]):
     def __repr__(self) -> str:
         return f"Async{self._inner!r}"
 
+    def _repr_html_(self) -> str | None:
+        """As a notebook shows it."""
+        shown = getattr(self._inner, "_repr_html_", None)
+        return None if shown is None else str(shown())
+
 
 class AsyncItems(AsyncIterator[Item]):
     """What a generator of the client yields, each item awaited."""

@@ -99,6 +99,10 @@ class Strands:
         """Whether the caller is a strand."""
         return isinstance(getcurrent(), _Strand)
 
+    def may_block(self) -> bool:
+        """Whether the caller is a strand, or in a thread without an event loop that runs."""
+        return self.inside() or asyncio._get_running_loop() is None
+
     def bell(self) -> Bell:
         """One for this strand, or thread."""
         return _LoopBell() if self.inside() else THREADS.bell()

@@ -1,0 +1,134 @@
+"""Pages of the documentation as programs: their blocks, by how they run, and who runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from tests.kit.pyg_env import ROOT, SOURCES
+
+BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+KINDS = {
+    "python": "runs, one block after the other, in one process",
+    "python torch": "runs with PyG and torch",
+    "python dgl": "runs with DGL",
+    "python shown": "does not run: it needs machines that a test has not",
+    "sh": "runs, with the command at hand",
+    "sh shown": "does not run",
+    "yaml": "is read",
+    "text": "is no code",
+}
+"""What may stand behind the fence of a block; ``file=NAME`` behind it has it written to a file."""
+_CHILD = """
+import json, sys
+names = {"__name__": "__main__"}
+for line in sys.stdin:
+    block = json.loads(line)
+    exec(compile("\\n" * block["line"] + block["code"], block["page"], "exec"), names)
+    print("\\0", flush=True)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A block of code."""
+
+    kind: str
+    file: str
+    """The file that it is written to; "" is none."""
+    code: str
+    line: int
+    """Of the page, from 0: where its fence stands."""
+
+
+def blocks(page: Path) -> list[Block]:
+    """The blocks of a page, in their order."""
+    text = page.read_text()
+    found = []
+    for match in BLOCK.finditer(text):
+        words, _, file = match[1].partition("file=")
+        found.append(Block(kind=words.strip(), file=file.strip(), code=match[2], line=text[: match.start()].count("\n") + 1))
+    return found
+
+
+class Runner:
+    """Runs blocks in a folder, those of a kind of Python in one process.
+
+    Parameters
+    ----------
+    page : Path
+        Named where a block fails.
+    folder : Path
+        Where they run.
+    pythons : mapping
+        The interpreter of each kind of block.
+    instead : mapping
+        Texts of the page, and what stands there when it runs: addresses and sizes.
+    """
+
+    def __init__(self, page: Path, folder: Path, pythons: Mapping[str, Path], instead: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        self._page, self._folder, self._pythons, self._instead = page, folder, pythons, instead
+        command = folder / "bin"
+        command.mkdir()
+        (command / "asterism").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m asterism.cli "$@"\n')
+        (command / "asterism").chmod(0o755)
+        path = os.pathsep.join([str(command), os.defpath])
+        self._environment = {"PATH": path, "HOME": str(folder), "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(SOURCES), **environment}
+        self._children: dict[str, subprocess.Popen[str]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for child in self._children.values():
+            child.kill()
+            child.communicate()
+
+    def run(self, block: Block) -> str:
+        """What a block prints; AssertionError with all of it where it fails."""
+        code = block.code
+        for text, other in self._instead.items():
+            code = code.replace(text, other)
+        if block.file:
+            (self._folder / block.file).write_text(code)
+        if block.kind == "sh":
+            return self._shell(code, block)
+        return self._python(code, block) if block.kind in self._pythons else ""
+
+    def _shell(self, code: str, block: Block) -> str:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", code],
+            cwd=self._folder, env=self._environment, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{self._page}:{block.line}: ended with {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def _python(self, code: str, block: Block) -> str:
+        child = self._children.get(block.kind)
+        if child is None:
+            child = self._children[block.kind] = subprocess.Popen(
+                [self._pythons[block.kind], "-c", _CHILD],
+                cwd=self._folder, env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            )  # fmt: skip
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write(json.dumps({"code": code, "line": block.line, "page": str(self._page)}) + "\n")
+        child.stdin.flush()
+        said = []
+        for line in child.stdout:
+            if line == "\0\n":
+                return "".join(said)
+            said.append(line)
+        raise AssertionError(f"{self._page}:{block.line}: the block fails\n{''.join(said)[-4000:]}")
+
+
+def all_pages() -> list[Path]:
+    """Every page that has blocks, and the README."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
