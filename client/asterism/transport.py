@@ -20,6 +20,7 @@ import grpc
 from google.protobuf.message import Message
 
 from asterism.budgets import Budget, Delays, Traffic
+from asterism.forks import GATE
 from asterism.racing import Race
 from asterism.waiting import THREADS, Turns, Waits
 from asterism_proto.arrays import Frame
@@ -228,7 +229,8 @@ class GrpcTransport:
                 race.end()
         self._count(requests=1)
         try:
-            reply: bytes = stub(data, timeout=deadline - begun, metadata=self._caller)
+            with GATE.call():
+                reply: bytes = stub(data, timeout=deadline - begun, metadata=self._caller)
         except grpc.RpcError as raised:
             raise self._noted(raised, at) from None
         return reply

@@ -15,19 +15,11 @@ import pytest
 from tests.kit import pages
 
 import asterism
+from asterism.aio import facing
 from asterism_proto import errors
 
 PAGES = [pytest.param(page, id=str(page.relative_to(pages.ROOT))) for page in pages.all_pages()]
-MODULES = [
-    "asterism.aio",
-    "asterism.backup",
-    "asterism.euler",
-    "asterism.export",
-    "asterism.ingest",
-    "asterism.ops",
-    "asterism.records",
-    "asterism.verification",
-]
+MODULES = [f"asterism.{name}" for name in ("aio", "backup", "euler", "export", "ingest", "ops", "records", "verification")]
 FRAMEWORKS = {"asterism.torch", "asterism.pyg", "asterism.dgl"}
 """Not importable without theirs: read from their files."""
 
@@ -119,6 +111,7 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     found = documented(site)
     assert sorted(public_names() - found) == []
     assert {f"asterism_proto.errors.{cls.__name__}" for cls in errors.ALL} <= found
-    assert {f"asterism.aio.AsyncGraph.{name}" for name in dir(asterism.Graph) if not name.startswith("_")} - found <= {
-        "asterism.aio.AsyncGraph.client"
-    }
+    awaited = {f"asterism.aio.AsyncGraph.{name}" for name in facing.members(asterism.Graph)}
+    assert awaited - found <= {"asterism.aio.AsyncGraph.degrees"}, (
+        "which has several signatures and none of its own: the reader of stubs leaves it out"
+    )

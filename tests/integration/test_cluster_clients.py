@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
+from tests.kit.frozen import frozen
 
 import asterism
 from asterism import Graph
@@ -67,6 +68,75 @@ assert all(os.waitpid(pid, 0)[1] == 0 for pid in children)
 assert len(client.graph("cases").sample_nodes(5, seed=1)) == 5
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+FORKED = """
+import os, sys, threading, time
+import numpy as np
+import asterism
+
+client = asterism.connect(sys.argv[1])
+graph = client.graph("cases")
+expected = graph.sample_edges(50, seed=8).edge_ids
+over = threading.Event()
+
+
+def work():
+    while not over.is_set():
+        assert len(graph.sample_nodes(20, seed=1)) == 20
+
+
+threads = [threading.Thread(target=work) for _ in range(int(sys.argv[2]))]
+for thread in threads:
+    thread.start()
+children = []
+for _ in range(6):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if np.array_equal(graph.sample_edges(50, seed=8).edge_ids, expected) else 1)
+    children.append(pid)
+    time.sleep(0.02)
+ends = [os.waitpid(pid, 0)[1] for pid in children]
+over.set()
+for thread in threads:
+    thread.join()
+assert ends == [0] * 6, ends
+assert np.array_equal(graph.sample_edges(50, seed=8).edge_ids, expected)
+"""
+
+
+@pytest.mark.parametrize("threads", [0, 4])
+def test_a_client_that_is_in_use_crosses_a_fork_with_and_without_threads_that_call(cluster: LocalCluster, threads: int) -> None:
+    for _ in range(3):
+        subprocess.run([sys.executable, "-c", FORKED, cluster.addresses, str(threads)], check=True, timeout=60)
+
+
+def test_a_graph_goes_to_a_process_of_a_fork_server_and_draws_the_same(graph: Graph) -> None:
+    server = multiprocessing.get_context("forkserver")
+    here, there = server.Pipe()
+    worker = server.Process(target=draw, args=(graph, there))
+    worker.start()
+    there.close()
+    assert here.poll(60), "the worker gave no answer"
+    assert np.array_equal(here.recv(), graph.sample_edges(50, seed=8).edge_ids)
+    worker.join(30)
+    assert worker.exitcode == 0
+
+
+def test_a_graphd_that_is_frozen_costs_a_hedged_client_a_moment_and_changes_no_draw(cluster: LocalCluster, graph: Graph) -> None:
+    expected = [graph.sample_edges(50, seed=seed).edge_ids for seed in range(20)]
+    with asterism.connect(cluster.addresses, hedge=0.25) as client:
+        hedged = client.graph("cases")
+        with frozen(cluster["graphd-0"].pid):
+            took = []
+            for seed in range(20):
+                begun = time.monotonic()
+                assert np.array_equal(hedged.sample_edges(50, seed=seed).edge_ids, expected[seed])
+                took.append(time.monotonic() - begun)
+                time.sleep(0.15)  # for longer than an address is passed over
+        assert max(took) < 3, took
+        assert client.traffic.hedges_won >= 2
+        assert client.traffic.hedges <= 10
 
 
 def test_a_copied_client_keeps_what_it_has_seen(graph: Graph) -> None:

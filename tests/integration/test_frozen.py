@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
 from tests.kit.doors import doors, echo
+from tests.kit.frozen import frozen
 
 import asterism
 from asterism_proto.arrays import Frame
@@ -27,17 +23,6 @@ from daemonkit.streams import GREETING, MAGIC, REPLY, receive
 
 NOTICED_S = 15.0
 """A second of patience, six for an answer to a ping, and the client's further attempts."""
-
-
-@contextmanager
-def frozen(pid: int) -> Iterator[None]:
-    os.kill(pid, signal.SIGSTOP)
-    while any(" T " not in task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/stat")):
-        time.sleep(0.01)  # a thread stops when it is given a turn
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def refused_after(graph: asterism.Graph, address: str) -> float:
