@@ -21,6 +21,7 @@ from asterism.fanouts import Columns
 from asterism.graph import Graph
 from asterism.loading import Load
 from asterism.metapaths import Metapath
+from asterism.objects import LoadedGraph
 from asterism.passes import NodePasses, PairPasses
 from asterism.pins import TERM_S, Pinned
 from asterism.records import (
@@ -152,6 +153,28 @@ class AsyncClient(Closing[Client]):
             At most so many, up to 1000.
         before : int
             Only jobs with a smaller id: the last one of the page before.
+        """
+
+    async def load_graph(
+        self,
+        space: str,
+        graph: Any,
+        *,
+        nodes: Any = None,
+        ends: tuple[str, str] = ("src", "dst"),
+        weights: str | Mapping[str, str] | None = None,
+        rename: Mapping[str, str] | None = None,
+        only: Iterable[str] | None = None,
+        fill: Mapping[str, Any] | None = None,
+        node_type: str = "node",
+        relation: str = "edge",
+        parts: int = 8,
+        direction: str = "both",
+        build: bool = False,
+    ) -> LoadedGraph:
+        """Load a graph of PyG, DGL, NetworkX, igraph, SciPy or pandas into a space, made where it is not there, and commit it.
+
+        Arguments, answer and errors as of `asterism.objects.load_graph`; ``docs/loading.md`` says what becomes of what.
         """
 
     async def manifest(self, space: str, version: int = 0) -> VersionInfo:
