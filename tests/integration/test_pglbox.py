@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +122,21 @@ def test_a_seed_gives_the_same_batches_and_ranks_share_the_starts(graph: Graph, 
     assert shares[0] | shares[1] == {*kit.USERS, *kit.ITEMS}
     with pytest.raises(InvalidRequest, match="a share of 2 without a seed"):
         PGLBox(graph, path, world=2)
+
+
+def test_a_training_goes_on_behind_the_last_batch_that_it_was_given(graph: Graph, tmp_path: Path) -> None:
+    path = kit.write(tmp_path, epochs=2, batch_size=60, batch_node_size=20, sage_mode=True, samples=[2], infer_samples=[2])
+    whole = [plain(batch) for batch in PGLBox(graph, path, seed=3).train()]
+    assert len(whole) > 20
+    for given in (1, 7, len(whole) // 2 + 1, len(whole)):
+        first = PGLBox(graph, path, seed=3)
+        before = [plain(batch) for batch in islice(first.train(), given)]
+        behind = PGLBox(graph, path, seed=3)
+        behind.load_state_dict(json.loads(json.dumps(first.state_dict())))
+        assert before + [plain(batch) for batch in behind.train()] == whole
+    assert list(behind.train()) == [], "it is over"
+    with pytest.raises(InvalidRequest, match="the state is of seed 3, this draws with 4"):
+        PGLBox(graph, path, seed=4).load_state_dict(first.state_dict())
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -144,11 +144,15 @@ def test_edges_have_their_weights_and_with_symmetry_their_way_back(tmp_path: Pat
     }
 
 
-def test_rows_that_sharding_put_into_two_parts_are_there_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("rows", [1 << 18, 3])
+def test_rows_that_sharding_put_into_two_parts_or_twice_into_one_are_there_once(tmp_path: Path, symmetric: bool, rows: int) -> None:
     path = kit.write(tmp_path, hadoop_shard=True, num_part=7)
-    kit.write_parts(tmp_path, 7)
-    assert sum(len(part.read_text().splitlines()) for part in (tmp_path / "data/u2buy2i").iterdir()) > len(kit.BUYS)
-    assert edges_of(open_source(path))[0] == expected_edges(both_ways=True)
+    kit.write_parts(tmp_path, 7, symmetric=symmetric)
+    lines = [line for part in (tmp_path / "data/u2buy2i").iterdir() for line in part.read_text().splitlines()]
+    assert len(lines) == len(kit.BUYS) * (2 if symmetric else 1)
+    assert any(src % 7 == dst % 7 for src, dst, _ in kit.BUYS)
+    assert edges_of(open_source(path, chunk_rows=rows))[0] == expected_edges(both_ways=True)
 
 
 def test_bad_rows_are_told_with_file_line_column_and_value(tmp_path: Path) -> None:

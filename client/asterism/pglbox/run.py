@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from asterism.formats.pglbox import read_nodes
 from asterism.formats.pglboxconfig import Config, read_config
 from asterism.formats.pglboxnodes import slots_of
 from asterism.graph import Graph
+from asterism.passes import PairPasses
 from asterism.pglbox.batches import InferBatch, Nodes, TrainBatch
 from asterism.records import FeatureValue, Ids, PairBatch, Types, WalkSample
 from asterism_proto.errors import InvalidRequest
@@ -59,6 +61,7 @@ class PGLBox:
         for triple in self.config.triples:
             schema.edge_type_id(":".join(triple))
         self._slots: dict[str, list[str]] = {}
+        self._state: dict[str, Any] = {}
         for slot in slots_of(self.config):
             for name in [slot.ntype] if slot.ntype else self.config.node_files:
                 schema.node_types[schema.node_type_id(name)].feature(slot.feature.name)
@@ -67,14 +70,50 @@ class PGLBox:
     def train(self) -> Iterator[TrainBatch]:
         """Batches of every epoch; none where ``need_train`` is off.
 
-        Starts are shuffled, metapaths take turns, and each start's walks are taken once an epoch. All is of one version.
+        Starts are shuffled, metapaths take turns, and each start's walks are taken once an epoch. All is of one version. Asked again, it goes
+        on where it was left: behind the last batch that it gave.
         """
         config = self.config
         if not config["need_train"]:
             return
         if not config.metapaths:
             raise InvalidRequest(f"{config.path}: meta_path says nothing, so that nothing is walked")
-        passes = self.graph.walk_pairs(
+        passes = self._passes()
+        if self._state:
+            passes.load_state_dict(self._state["passes"])
+        given, steps = int(self._state.get("given", 0)), int(self._state.get("steps", 0))
+        while passes.epoch < config["epochs"] and not 0 < config["max_steps"] <= steps:
+            drawing = iter(passes)
+            before = passes.state_dict()
+            while (drawn := next(drawing, None)) is not None:
+                for first in range(given * config["batch_size"], len(drawn), config["batch_size"]):
+                    batch = self._train_batch(drawn, first, steps)
+                    given, steps = given + 1, steps + 1
+                    self._state = {"seed": self.seed, "passes": before, "given": given, "steps": steps}
+                    yield batch
+                    if steps == config["max_steps"]:
+                        return
+                given, before = 0, passes.state_dict()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where `train` is, in plain values: batches that were given count as trained with."""
+        return dict(self._state)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Have the next `train` go on where one of the same configuration and seed was.
+
+        Raises
+        ------
+        InvalidRequest
+            Where the state is of another seed; and from `train`, where it is of other metapaths or another version.
+        """
+        if state and state["seed"] != self.seed:
+            raise InvalidRequest(f"the state is of seed {state['seed']}, this draws with {self.seed}; give that one")
+        self._state = dict(state)
+
+    def _passes(self) -> PairPasses:
+        config = self.config
+        return self.graph.walk_pairs(
             config.metapaths,
             config["walk_len"],
             walks=config["walk_times"],
@@ -89,14 +128,6 @@ class PGLBox:
             rank=self._rank,
             world=self._world,
         )
-        steps = 0
-        for _ in range(config["epochs"]):
-            for drawn in passes:
-                for first in range(0, len(drawn), config["batch_size"]):
-                    yield self._train_batch(drawn, first, steps)
-                    steps += 1
-                    if steps == config["max_steps"]:
-                        return
 
     def infer(self) -> Iterator[InferBatch]:
         """Every node of ``infer_node_type`` once, of ``infer_nodes`` where that is given; none where ``need_inference`` is off."""
