@@ -22,7 +22,7 @@ from storaged import draw
 SIZE, PARTS, DEGREE = 600, 8, 4
 """Of the web of nodes and edges."""
 MANY, LEAST = 1_000_000, 2000
-"""Nodes that are looked for at every selectivity: at full scale, and at least."""
+"""Nodes that are looked for at every selectivity: at scale 1 and above, and at least."""
 HOSTS = (1, 2, 3, 5, 8)
 _CONDITIONS = {"x < 1": 1.0, "x < 0.5": 0.5, "x < 0.001": 1e-3, "x < 0.000001": 1e-6}
 """With their selectivities: ``x`` is even in 0 .. 1, but for three nodes that satisfy the last one."""
@@ -95,7 +95,7 @@ def _near(where: str, nodes: NDArray[np.int64], count: int, *, hosts: int = 1, r
 
 def conditions_leave_the_weights_among_what_satisfies_them(scale: float) -> None:
     """Nodes of each selectivity, by weight and uniformly, and what nothing satisfies."""
-    size = max(int(MANY * scale * scale * scale), LEAST)
+    size = max(int(MANY * min(scale, 1.0) ** 3), LEAST)
     version, of = _many(size)
     n = int(40_000 * scale)
     for where, bound in _CONDITIONS.items():
@@ -142,7 +142,7 @@ def conditions_leave_the_weights_of_edges_and_neighbors(scale: float) -> None:
 
 def hosts_do_not_matter_under_conditions(scale: float) -> None:
     """Byte for byte, where each host has its own parts only and asks the others what it can not tell."""
-    others = HOSTS[1:] if scale == 1 else (3,)
+    others = HOSTS[1:] if scale >= 1 else (3,)
     nodes = np.arange(0, SIZE, 17)
     where = "y < 0.7 and dst.x < 0.5 or src.x > 0.9"
 
