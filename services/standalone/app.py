@@ -78,6 +78,7 @@ class Standalone:
                     http_listen=_NOWHERE,
                     heartbeat_interval_s=beat_s,
                     memory_limit_mib=self.settings.memory_limit_mib,
+                    conditions_mib=self.settings.conditions_mib,
                 ),
                 to_metad,
             )

@@ -16,6 +16,8 @@ class StandaloneSettings(BaseModel):
 
     memory_limit_mib: int = Field(default=512, ge=16)
     """MiB that one build may use beyond an idle process."""
+    conditions_mib: int = Field(default=512, ge=1)
+    """MiB for what satisfies the conditions of requests."""
     heartbeat_interval_s: float = Field(default=0.5, gt=0.05, le=60)
     """Seconds between two beats. In one process they cost nothing."""
     keep_versions: int = Field(default=2, ge=1, le=100)

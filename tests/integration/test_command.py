@@ -151,12 +151,18 @@ def test_every_operator_gives_what_the_client_gives(asterism: Command) -> None:
     same(asterism("sample", "all", "shop", 1, 2, *along, "--sort", "weight"), graph.neighbors([1, 2], both, sort="weight"))
     degrees = asterism("sample", "degrees", "shop", 1, 2, *along, "--weight", "weight")
     assert (degrees["types"], degrees["degrees"]) == (both, graph.degrees([1, 2], both, weight="weight").tolist())
+    only = asterism("sample", "nodes", "shop", "-n", 9, "--type", "item", "--where", "id between 7 and 30 and weight > 0", *again)
+    same(only, graph.sample_nodes(9, "item", where="id between 7 and 30 and weight > 0", seed=11))
+    assert all(7 <= node <= 30 for node in only["nodes"])
+    heavy = asterism("sample", "top", "shop", 1, 2, *along, "-k", 3, "--where", "dst > 5")
+    same(heavy, graph.top_k_neighbors([1, 2], both, 3, where="dst > 5", edge_ids=True))
     told = asterism("sample", "walk", "shop", 1, 2, "--step", "follows", "--length", 3, "--explain", *again)
     assert {one["method"] for one in told["asked"]} == {"walk"}
     assert plain(graph.replay(told["token"], [1, 2]))["nodes"] == plain(graph.random_walk([1, 2], ["follows"], 3, seed=11))["nodes"]
     for told, said in (
         (("sample", "like", "shop", 10**12, "--node-type", "nope"), "nope"),
         (("sample", "walk", "shop", 1, "--metapath", "user2eats2item"), "no such edge type"),
+        (("sample", "nodes", "shop", "--where", "weight >"), "character 9: found the end"),
     ):
         assert said in asterism(*told, expect=ExitCode.NOT_FOUND if said == "nope" else ExitCode.USAGE)
 

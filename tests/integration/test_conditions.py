@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.kit import conditional
 from tests.kit.bodies import assert_follows
+from tests.kit.cluster import LocalCluster
 
 import asterism
 from asterism import Graph
@@ -229,3 +230,25 @@ def test_a_sample_under_a_condition_is_made_again_from_its_token(graph: Graph) -
     assert not np.array_equal(other.nodes, first.nodes)
     same = graph.sample_nodes(50, "item", where="( 3 < price )", seed=first.seed)
     assert np.array_equal(same.nodes, first.nodes)
+
+
+def test_storageds_that_let_go_of_what_they_were_told_are_told_again(graph: Graph) -> None:
+    wheres = [f"paid < {bound} and dst.weight >= 0" for bound in range(91, 97)]
+    items = OF.item["id"]
+
+    def ask(of: Graph, where: str) -> bytes:
+        found = of.sample_neighbors(items, "buys", 4, where=where, direction="in", edge_ids=True, seed=8)
+        assert found.edge_ids is not None
+        return found.edge_ids.tobytes()
+
+    with LocalCluster(2, flags={"storaged": ["--conditions-mib", "1"]}) as cluster:
+        small = conditional.load(cluster.client(), "shop")
+
+        def asked(where: str) -> set[str]:
+            return {one.method for one in small.explain.sample_neighbors(items, "buys", 4, where=where, direction="in", seed=8).asked}
+
+        assert asked(wheres[0]) == {"judge", "restrict", "draw_neighbors"}
+        assert asked(wheres[0]) == {"draw_neighbors"}
+        for _ in range(2):
+            assert [ask(small, where) for where in wheres] == [ask(graph, where) for where in wheres]
+        assert "restrict" in asked(wheres[0])  # the others took its room

@@ -78,7 +78,7 @@ def nodes(
     draw(context, space, ask, render, explain=explain)
 
 
-@app.command(epilog="Example: asterism sample edges shop -n 5 --type user:buys:item --probabilities")
+@app.command(epilog="Example: asterism sample edges shop -n 5 --type user:buys:item --where 'weight > 2' --probabilities")
 def edges(
     context: typer.Context,
     space: Space,
