@@ -1,0 +1,93 @@
+"""Prints what draws under conditions cost, by selectivity, beside the same draws without one.
+
+python -m tests.benchmarks.conditions                      embedded, 1M nodes of 8 edges each
+python -m tests.benchmarks.conditions --nodes 10000000     ten million
+
+Seconds are of the processor, for the whole process: other work on the machine does not enter. "first" is a call under a
+condition that nobody asked for before: it looks at every row. "again" is the fastest of further calls under the same one,
+and the last column what it costs over a call without a condition.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import asterism
+from asterism import Graph
+
+SELECTIVITIES = (1.0, 0.5, 1e-1, 1e-3, 1e-6)
+DRAWS, REPEATS, CHUNK = 100_000, 7, 1 << 20
+SCHEMA: dict[str, Any] = {
+    "parts": 8,
+    "nodes": {"n": {"weighted": True, "features": {"x": "float64"}}},
+    "edges": {"n:to:n": {"weighted": True, "features": {"y": "float64"}}},
+}
+
+
+def fill(client: asterism.Client, nodes: int, degree: int) -> Graph:
+    """A space of random edges, with a column that is even in 0 .. 1 on nodes, and another on edges."""
+    client.create_space("conditions", SCHEMA)
+    load = client.begin_load("conditions", source="generated")
+    for chunk, start in enumerate(range(0, nodes, CHUNK)):
+        ids = np.arange(start, min(start + CHUNK, nodes))
+        rng = np.random.default_rng((1, start))
+        load.write_nodes(chunk, "n", ids, weights=rng.random(ids.size), features={"x": rng.permutation(ids.size) / ids.size})
+    for number, start in enumerate(range(0, nodes * degree, CHUNK)):
+        count, rng = min(CHUNK, nodes * degree - start), np.random.default_rng((2, start))
+        src, dst = rng.integers(0, nodes, count), rng.integers(0, nodes, count)
+        load.write_edges(10**6 + number, "to", src, dst, weights=rng.random(count), features={"y": rng.random(count)}, ends_known=True)
+    load.commit()
+    graph = client.graph("conditions")
+    graph.build(timeout_s=3600)
+    return graph
+
+
+def seconds(call: Callable[[int], object], number: int) -> float:
+    begun = time.process_time()
+    call(number)
+    return time.process_time() - begun
+
+
+def fastest(call: Callable[[int], object]) -> float:
+    call(0)
+    return min(seconds(call, i + 1) for i in range(REPEATS))
+
+
+def report(what: str, column: str, draw: Callable[[str, int], object]) -> None:
+    """One operator's table."""
+    plain = fastest(lambda seed: draw("", seed))
+    print(f"\n{what}: {plain * 1000:.2f} ms without a condition")
+    for selectivity in SELECTIVITIES:
+        where = f"{column} < {selectivity:.7f}" if selectivity < 1 else f"{column} >= 0"
+        first = seconds(lambda seed, where=where: draw(where, seed), 0)  # type: ignore[misc]  # a default binds it
+        again = fastest(lambda seed, where=where: draw(where, seed))  # type: ignore[misc]
+        print(f"{selectivity:>9g}  first {first * 1000:9.1f} ms   again {again * 1000:7.2f} ms   {again / plain:5.2f} x", flush=True)
+
+
+def main() -> None:
+    """Fill a graph and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--degree", type=int, default=8)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="asterism-conditions-") as folder, asterism.open(folder, conditions_mib=4096) as client:
+        graph = fill(client, args.nodes, args.degree)
+        starts = np.random.default_rng(3).integers(0, args.nodes, DRAWS // 10)
+        report(f"{DRAWS} nodes", "x", lambda where, seed: graph.sample_nodes(DRAWS, "n", where=where, seed=seed))
+        report(f"{DRAWS} edges", "y", lambda where, seed: graph.sample_edges(DRAWS, "to", where=where, seed=seed))
+        report(f"10 neighbors of {len(starts)}", "y", lambda where, seed: graph.sample_neighbors(starts, "to", 10, where=where, seed=seed))
+        report(
+            f"10 neighbors of {len(starts)}, by what they are",
+            "dst.x",
+            lambda where, seed: graph.sample_neighbors(starts, "to", 10, where=where, seed=seed),
+        )
+
+
+if __name__ == "__main__":
+    main()
