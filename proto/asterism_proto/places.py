@@ -60,6 +60,8 @@ class Place:
     ------
     InvalidRequest
         Where the protocol is not known here, or takes no user and password.
+    Unavailable
+        Where a protocol connects at once, and can not.
     """
 
     def __init__(self, address: str) -> None:
@@ -71,8 +73,10 @@ class Place:
             self._fs, root = fsspec.core.url_to_fs(address)
         except ImportError as error:
             raise InvalidRequest(f"{self.shown}: a package that this address needs is not installed here ({error})") from error
-        except Exception as error:
+        except (ValueError, TypeError, KeyError) as error:
             raise InvalidRequest(f"{self.shown}: no address of a folder ({redacted(str(error))})") from error
+        except Exception as error:  # some protocols connect at once
+            raise Unavailable(f"{self.shown}: can not be reached ({type(error).__name__}: {redacted(str(error))})") from error
         self._root = str(root).rstrip("/")
         self._local = isinstance(self._fs, LocalFileSystem)
         user = _USER.search(address)
@@ -104,18 +108,30 @@ class Place:
                 yield from self._remote(target, max(_BLOCK_BYTES, -(-expected // _MOST_BLOCKS)))
 
     def _remote(self, target: str, block: int) -> Iterator[BinaryIO]:
-        if not _BUCKETS.intersection([self._fs.protocol] if isinstance(self._fs.protocol, str) else self._fs.protocol):
+        bucket = bool(_BUCKETS.intersection([self._fs.protocol] if isinstance(self._fs.protocol, str) else self._fs.protocol))
+        # A bucket shows an object once it is whole; elsewhere it gets its name then.
+        making = target if bucket else f"{target}.making"
+        if not bucket:
             self._fs.makedirs(target.rpartition("/")[0], exist_ok=True)
-        file: Any = self._fs.open(target, "wb", block_size=block)
+        file: Any = self._fs.open(making, "wb", block_size=block)
         try:
             yield cast(BinaryIO, file)
         except BaseException:
             # To close it would be to publish half of it.
             with suppress(Exception):
                 file.discard()
-            file.closed = True
+            with suppress(Exception):
+                if bucket:
+                    file.closed = True
+                else:
+                    file.close()
+                    self._fs.rm_file(making)
             raise
         file.close()
+        if not bucket:
+            with suppress(FileNotFoundError):
+                self._fs.rm_file(target)
+            self._fs.mv(making, target)
 
     def remove(self, path: str) -> None:
         """Remove a file, if it is there."""

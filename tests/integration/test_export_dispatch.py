@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,61 @@ def test_an_export_that_could_not_be_sent_is_kept_to_go_on_with(tmp_path: Path, 
     with pytest.raises(Conflict, match="another export"):
         export.dgl(flat, f"{tmp_path}/at/{{part}}", **asked, seed=5)
     assert list(scratch.iterdir()) == []
+
+
+def test_what_was_dispatched_is_verified_a_machine_at_a_time_and_all_together(tmp_path: Path, finished: Path, machines: Path) -> None:
+    export.dispatch(finished, f"{tmp_path}/at/{{host}}", ip_config=machines)
+    for host, parts in (("10.0.0.1", (0, 2)), ("10.0.0.2", (1, 3))):
+        alone = export.verify(tmp_path / "at" / host)
+        assert (alone.problems, alone.verified, alone.parts) == ((), parts, 4)
+    together = export.verify(f"{tmp_path}/at/{{host}}", ip_config=machines)
+    assert (together.problems, together.verified, together.edges) == ((), (0, 1, 2, 3), 300)
+    export.dispatch(finished, f"{tmp_path}/by/{{part}}")
+    assert export.verify(f"{tmp_path}/by/{{part}}").verified == (0, 1, 2, 3)
+    assert export.verify(tmp_path / "by/3").verified == (3,)
+    with pytest.raises(InvalidRequest, match="a file of machines"):
+        export.verify(f"{tmp_path}/at/{{host}}")
+    with pytest.raises(InvalidRequest, match="a file of machines"):
+        export.verify(tmp_path / "at/10.0.0.1", ip_config=machines)
+
+
+def test_damage_on_one_machine_is_found_there(tmp_path: Path, finished: Path, machines: Path) -> None:
+    export.dispatch(finished, f"{tmp_path}/at/{{host}}", ip_config=machines)
+    place = tmp_path / "at/10.0.0.2"
+    content = (place / "part3/node_feat.dgl").read_bytes()
+    (place / "part3/node_feat.dgl").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    (place / "part1/stray").write_bytes(b"?")
+    for found in (export.verify(place), export.verify(f"{tmp_path}/at/{{host}}", ip_config=machines)):
+        assert any(problem.startswith("part3/node_feat.dgl: ") and "sha256" in problem for problem in found.problems)
+        assert "part1/stray: not a file of this export" in found.problems
+    assert export.verify(tmp_path / "at/10.0.0.1").ok
+    (place / "manifest.json").unlink()
+    with pytest.raises(NotFound, match=r"10\.0\.0\.2: no manifest"):
+        export.verify(f"{tmp_path}/at/{{host}}", ip_config=machines)
+
+
+def test_a_node_that_two_machines_own_shows_once_all_are_looked_at(tmp_path: Path, finished: Path) -> None:
+    export.dispatch(finished, f"{tmp_path}/at/{{part}}")
+    place, whose = tmp_path / "at/1", read_tensors(finished / "part0/orig_nids.dgl")["user"]
+    own = read_tensors(place / "part1/orig_nids.dgl")["user"].tobytes()
+    path = place / "part1/orig_nids.dgl"
+    path.write_bytes(path.read_bytes().replace(own, whose[:1].tobytes() + own[8:]))
+    told = json.loads((place / "manifest.json").read_text())
+    told["files"]["part1/orig_nids.dgl"]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (place / "manifest.json").write_text(json.dumps(told))
+    assert export.verify(place).ok
+    assert any("user: the ids, each once" in problem for problem in export.verify(f"{tmp_path}/at/{{part}}").problems)
+
+
+def test_parts_of_different_exports_are_not_taken_for_one(tmp_path: Path, finished: Path) -> None:
+    export.dispatch(finished, f"{tmp_path}/at/{{part}}")
+    other = tmp_path / "other"
+    export.dgl(generate(USERS, nodes={"user": 60}, edges={"user:knows:user": 300}, seed=9, space="users"), other, parts=4)
+    export.dispatch(other, f"{tmp_path}/of/{{part}}")
+    shutil.rmtree(tmp_path / "at/2")
+    (tmp_path / "of/2").rename(tmp_path / "at/2")
+    with pytest.raises(Corrupt, match="different exports"):
+        export.verify(f"{tmp_path}/at/{{part}}")
 
 
 def test_a_damaged_byte_does_not_travel(tmp_path: Path, finished: Path) -> None:

@@ -101,3 +101,28 @@ def test_a_damaged_object_is_found(tmp_path: Path, store: ObjectStore, address: 
     assert any("part1/node_feat.dgl" in problem for problem in found.problems)
     store.delete(key)
     assert any("part1/node_feat.dgl: missing" in problem for problem in export.verify(address).problems)
+
+
+def test_machines_have_folders_of_their_own_in_an_object_store(tmp_path: Path, store: ObjectStore, address: str) -> None:
+    (tmp_path / "ip_config.txt").write_text("10.0.0.1 30050\n10.0.0.2\n")
+    where, machines = f"{address}/{{host}}/shop", tmp_path / "ip_config.txt"
+    report = export.dgl(graph(), where, parts=4, ip_config=machines, scratch=tmp_path / "scratch")
+    assert report.config == f"{address}/10.0.0.1/shop/flat.json"
+    export.dgl(graph(), tmp_path / "here", parts=4)
+    wanted = digests(manifest(tmp_path / "here"))
+    for host, parts in (("10.0.0.1", (0, 2)), ("10.0.0.2", (1, 3))):
+        there = kept(store, f"{address}/{host}/shop")
+        assert set(there) == {"manifest.json", "flat.json", *(path for path in wanted if path.startswith(tuple(f"part{p}/" for p in parts)))}
+        assert all(there[path] == wanted[path] for path in there if path != "manifest.json")
+        assert export.verify(f"{address}/{host}/shop").verified == parts
+    assert export.verify(where, ip_config=machines).verified == (0, 1, 2, 3)
+    again = export.dispatch(tmp_path / "here", where, ip_config=machines)
+    assert [place.copied for place in again.places] == [False, False]
+    store.delete(f"{tmp_path.name}/10.0.0.2/shop/part1/graph.dgl")
+    assert "part1/graph.dgl: missing" in " ".join(export.verify(where, ip_config=machines).problems)
+
+
+def test_a_bucket_that_is_not_there_is_told(tmp_path: Path, store: ObjectStore, address: str) -> None:
+    export.dgl(graph(), tmp_path / "here", parts=2)
+    with pytest.raises((NotFound, Unavailable), match="no-such-bucket"):
+        export.dispatch(tmp_path / "here", "s3://no-such-bucket/{part}")

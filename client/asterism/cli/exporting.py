@@ -256,17 +256,21 @@ def pyg(
     session.output.result(report, lambda: told)
 
 
-@app.command(epilog="Example: asterism export verify partitions/")
+@app.command(epilog="Examples: asterism export verify partitions/\n\nasterism export verify 'sftp://{host}/data/shop' --ip-config ip_config.txt")
 def verify(
     context: typer.Context,
-    out: Annotated[str, typer.Argument(metavar="FOLDER|ADDRESS", help="Where the export is.")],
+    out: Annotated[
+        str, typer.Argument(metavar="FOLDER|ADDRESS", help="Where the export is, or one machine's parts; with {part} or {host}: where all are.")
+    ],
+    *,
+    ip_config: Annotated[Path | None, typer.Option(help="DGL's file of machines, one a line, for {host}.")] = None,
 ) -> None:
     """Read an export again: every node and edge once, HALOs, ids, features, checksums."""
     session = session_of(context)
     from asterism import export
 
     with session.output.progress() as tell:
-        found = export.verify(out, progress=lambda phase, done, total: tell(f"verify {phase}", done, total))
+        found = export.verify(out, ip_config=ip_config, progress=lambda phase, done, total: tell(f"verify {phase}", done, total))
     session.output.result(found, lambda: _found(found))
     if not found.ok:
         raise typer.Exit(ExitCode.FAILED)
@@ -277,6 +281,9 @@ def _found(found: Verified) -> RenderableType:
     from rich.text import Text
 
     told = f"{found.out}: version {found.version}, {found.parts} parts, {found.nodes:,} nodes, {found.edges:,} edges, {found.files} files"
+    if found.ok and len(found.verified) < found.parts:
+        mine = ", ".join(map(str, found.verified))
+        return Text(f"{told}: of part(s) {mine} all is there, and as it was written; how parts fit each other shows where all are")
     if found.ok:
         return Text(f"{told}: all is there, once, and as it was read")
     return Group(Text(f"{told}: DAMAGED; export it again"), *(Text(f"  {problem}") for problem in found.problems))

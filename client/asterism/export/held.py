@@ -29,6 +29,8 @@ class Held:
     """The whole of an export."""
 
     folder: Path
+    lists: Path
+    """Where the lists of stored ids are: its own folder, or where they were made again."""
     config: Mapping[str, Any]
     nodes: Ranges
     edges: Ranges
@@ -41,7 +43,7 @@ class Held:
     """What is wrong with the configuration."""
 
     @classmethod
-    def of(cls, folder: Path, manifest: Mapping[str, Any]) -> Held:
+    def of(cls, folder: Path, manifest: Mapping[str, Any], *, lists: Path | None = None) -> Held:
         """The export in a folder, by its configuration; which the manifest must agree with."""
         config: dict[str, Any] = json.loads((folder / manifest["config"]).read_text())
         problems: list[str] = []
@@ -62,6 +64,7 @@ class Held:
             found.append((labels, ranges))
         return cls(
             folder=folder,
+            lists=lists or folder,
             config=config,
             nodes=found[0][1],
             edges=found[1][1],
@@ -83,12 +86,12 @@ class Held:
 
     def node_ids(self, label: str) -> Ids:
         """The stored id of every node of a type, by type-wise id."""
-        ids: Ids = np.load(self.folder / f"node_ids/{label}.npy", mmap_mode="r")
+        ids: Ids = np.load(self.lists / f"node_ids/{label}.npy", mmap_mode="r")
         return ids
 
     def edge_ids(self, label: str) -> Ids:
         """The stored id of every edge of a type, by type-wise id."""
-        ids: Ids = np.load(self.folder / f"edge_ids/{label}.npy", mmap_mode="r")
+        ids: Ids = np.load(self.lists / f"edge_ids/{label}.npy", mmap_mode="r")
         return ids
 
     def src_of(self, label: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export import assign, metis, streaming
+from asterism.export import adjacency, assign, coarsening, metis, streaming
 from asterism.export.layout import NodeTable
 from asterism.export.memory import available_bytes
 from asterism.export.pairs import Pairs, firsts_of, read_pairs
@@ -48,8 +48,6 @@ class Assignment:
     objective: str = "cut"
     imbalance: float = 0.03
     passes: int = 1
-    memory_bytes: int | None = field(default=None)
-    """What METIS may take; None: what the machine has to give."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.parts <= MAX_PARTS:
@@ -95,8 +93,10 @@ def owners_of(run: Run, asked: Assignment, tables: list[NodeTable]) -> tuple[lis
     """The place (part * trainers + trainer) of each node, by type and rank, and DGL's word for the method."""
     if asked.method in ("metis", *streaming.METHODS):
         firsts = firsts_of(tables)
-        pairs = read_pairs(run, tables)
         classes = _classes(run, asked.balance_ntypes, tables)
+        if asked.places == 1:
+            return [run.blank(len(table), np.int32) for table in tables], str(asked.method)
+        pairs = read_pairs(run, tables)
         numbered = _by_metis(run, asked, pairs, classes) if asked.method == "metis" else _by_stream(run, asked, pairs, classes, tables)
         return [numbered[a:b].copy() for a, b in pairwise(firsts.tolist())], str(asked.method)
     if asked.method in ("random", "hash"):
@@ -126,22 +126,43 @@ def _by_hash(run: Run, asked: Assignment, kind: Kind, table: NodeTable) -> assig
 def _by_metis(run: Run, asked: Assignment, pairs: Pairs, classes: NDArray[np.uint8]) -> NDArray[np.int32]:
     """METIS over all types at once."""
     constraints = _constraints(classes, pairs.in_degrees if asked.balance_edges else None)
-    need = metis.need_bytes(pairs.nodes, len(pairs), constraints.shape[1], asked.places)
-    free = available_bytes() if asked.memory_bytes is None else asked.memory_bytes
-    told = f"METIS takes up to {need / 2**30:.1f} GiB for {pairs.nodes} nodes and {len(pairs)} edges"
-    if free is not None and need > free:
-        raise NotReady(f"{told}, of which {free / 2**30:.1f} GiB are to be had; use assign='fennel', which takes some bytes per node, or more memory")
-    log.info("%s", told)
-    meter = Meter(run, f"METIS, up to {need / 2**30:.1f} GiB", pairs.nodes)
-    graph = metis.adjacency(pairs.pieces(), pairs.degrees)
-    pairs.spool.drop()
-    found, warnings = metis.partition(
-        graph, asked.places, constraints=constraints, seed=asked.seed, objective=asked.objective, imbalance=asked.imbalance
+    nodes, edges, columns = pairs.nodes, len(pairs), constraints.shape[1]
+    # Volumes are not those of a coarser graph: for them METIS sees the whole.
+    large = asked.objective == "cut" and nodes > coarsening.FEW_NODES
+    few = coarsening.FEW_NODES if large else nodes
+    first = coarsening.need_bytes(nodes, edges, columns) if large else 0
+    most = max(first, adjacency.need_bytes(few, edges) + metis.need_bytes(few, 2 * edges, columns, asked.places, asked.objective))
+    told = f"{nodes} nodes and {edges} edges"
+    _room(first if large else most, told)
+    log.info("METIS takes up to %.1f GiB for %s", most / 2**30, told)
+    meter = Meter(run, f"METIS, up to {most / 2**30:.1f} GiB", nodes)
+    levels = coarsening.Levels(
+        adjacency.adjacency(pairs.pieces(), pairs.degrees), constraints, parts=asked.places, seed=asked.seed, scratch=run.scratch
     )
-    meter.add(pairs.nodes)
+    del constraints
+    pairs.spool.drop()
+    if large:
+        levels.coarsen()
+        entries = len(levels.graph.neighbors)
+        _room(metis.need_bytes(len(levels.graph), entries, columns, asked.places), f"{told} ({entries // 2} between coarse nodes)")
+    found, warnings = metis.partition(
+        levels.graph, asked.places, constraints=levels.columns, seed=asked.seed, objective=asked.objective, imbalance=asked.imbalance
+    )
+    found = levels.refined(found, asked.imbalance)
+    meter.add(nodes)
     for warning in warnings:
         run.warn(warning)
     return found
+
+
+def _room(need: int, told: str) -> None:
+    """Refuse what does not fit into memory, before it is tried."""
+    free = available_bytes()
+    if free is not None and need > free:
+        raise NotReady(
+            f"METIS takes up to {need / 2**30:.1f} GiB for {told}, of which {free / 2**30:.1f} GiB are to be had; "
+            "use assign='fennel', which takes some bytes per node, or more memory"
+        )
 
 
 def _constraints(classes: NDArray[np.uint8], in_degrees: NDArray[np.int64] | None) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import importlib.metadata
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,105 +18,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.source import Ids
+from asterism.export.adjacency import NARROW, Adjacency
 from asterism_proto.errors import Internal, InvalidRequest, NotReady
-from graphkit.jit import kernel, settled
 
 _OPTIONS = 40
 _STATUS = {-2: "it refused its input", -3: "it ran out of memory", -4: "it failed"}
-_NARROW = 1 << 31
 OBJECTIVES = ("cut", "vol")
+_SHRINKS = 0.55
+"""What is left of the nodes after a step: mostly 0.51 to 0.54."""
 MAX_CONSTRAINTS = 64
 """Columns of weights: METIS works through all of them at every step, and finds no balance of very many."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Adjacency:
-    """An undirected graph without loops; parallel edges are one, their number its weight. All int32 where that is enough."""
+def need_bytes(nodes: int, entries: int, constraints: int, parts: int, objective: str = "cut") -> int:
+    """How much memory METIS takes beside the graph that it is given, at most.
 
-    indptr: NDArray[Any]
-    """int [n + 1]."""
-    neighbors: NDArray[Any]
-    """int [m]."""
-    weights: NDArray[Any]
-    """int [m]."""
-
-    def __len__(self) -> int:
-        return len(self.indptr) - 1
-
-
-@kernel
-def _fill(pairs: NDArray[Any], at: NDArray[Any], neighbors: NDArray[Any]) -> None:
-    for i in range(pairs.shape[0]):
-        u, v = pairs[i, 0], pairs[i, 1]
-        if u != v:
-            neighbors[at[u]] = v
-            neighbors[at[v]] = u
-            at[u] += 1
-            at[v] += 1
-
-
-@kernel
-def _merge(indptr: NDArray[Any], neighbors: NDArray[Any], weights: NDArray[Any]) -> np.int64:
-    """Make parallel edges one, in place; give how many are left."""
-    n = indptr.shape[0] - 1
-    place = np.full(n, -1, np.int64)  # where a neighbor was written last: of this node where it is not before its row
-    out = np.int64(0)
-    for u in range(n):
-        low, high, first = indptr[u], indptr[u + 1], out
-        indptr[u] = first
-        for i in range(low, high):
-            v = neighbors[i]
-            if place[v] >= first:
-                weights[place[v]] += 1
-            else:
-                place[v] = out
-                neighbors[out] = v
-                weights[out] = 1
-                out += 1
-    indptr[n] = out
-    return out
-
-
-def adjacency(pairs: Iterable[NDArray[Any]], degrees: Ids) -> Adjacency:
-    """The adjacency that METIS works on: edges of either direction between two nodes count together.
+    METIS about halves the nodes until some 40 log2(parts) times fewer are left, and keeps the graph of every step, with a weight
+    for each entry. A graph without clusters keeps nearly all of its entries on the way, as far as they are different.
 
     Parameters
     ----------
-    pairs : iterable of int32 or int64 [k, 2]
-        The ends of all edges, a few at a time; loops are left out.
-    degrees : int64 [n]
-        How many edges there are at each node, loops left out.
+    nodes, entries, constraints, parts : int
+        Nodes, entries of the adjacency (two an edge), columns of weights, and parts.
     """
-    nodes, entries = len(degrees), int(degrees.sum())
-    if nodes >= _NARROW:
-        raise InvalidRequest(f"METIS in one process is for fewer than 2^31 nodes, not {nodes}; use assign='fennel' or a folder of assignments")
-    dtype = np.int32 if entries < _NARROW else np.int64
-    indptr = np.zeros(nodes + 1, dtype)
-    np.cumsum(degrees, out=indptr[1:])
-    neighbors, at = np.empty(entries, dtype), indptr[:-1].copy()
-    for piece in pairs:
-        _fill(settled(piece), at, neighbors)
-    del at
-    weights = np.empty(entries, dtype)
-    kept = int(_merge(indptr, neighbors, weights))
-    return Adjacency(indptr=indptr, neighbors=neighbors[:kept], weights=weights[:kept])
+    least = max(nodes / (40 * max(1, parts.bit_length() - 1)), 30 * parts)
+    kept, left = 0.0, float(nodes)
+    while left > least and left > 1:
+        left *= _SHRINKS
+        kept += 2 * min(entries, left * left) + (5 + constraints) * left
+    width = 4 if _fits(entries) else 8
+    return int(width * (kept + 4 * min(entries, left * left) + nodes * (20 + 2 * constraints)))
 
 
-def need_bytes(nodes: int, edges: int, constraints: int, parts: int) -> int:
-    """How much memory `adjacency` and `partition` take, at most.
-
-    METIS halves the nodes until some 20 log2(parts) times fewer are left, and keeps the graph of every step: both
-    directions of each edge, with a weight. A graph without clusters keeps nearly all of its edges on the way.
-
-    Parameters
-    ----------
-    nodes, edges, constraints, parts : int
-        Nodes, edges (loops left out), columns of weights, and parts.
-    """
-    steps = 1 + max(0, np.ceil(np.log2(max(1, nodes / max(nodes / (20 * max(1.0, np.log2(parts))), 30 * parts)))))
-    width = 4 if 2 * edges < _NARROW and _narrow() is not None else 8
-    return int(width * (4 * edges * steps + nodes * (20 + 4 * constraints)))
+def _fits(most: int) -> bool:
+    """Whether the build of 32 bits is there, and counts as far."""
+    return most < NARROW and _narrow() is not None
 
 
 def partition(
@@ -149,7 +85,7 @@ def partition(
         raise InvalidRequest(f"objective {objective!r}: expected cut or vol")
     if parts == 1 or len(graph) <= parts:
         return (np.arange(len(graph)) % parts).astype(np.int32), []
-    large = max(len(graph.neighbors), int(graph.weights.sum()), int(constraints.sum(axis=0).max())) >= _NARROW
+    large = max(len(graph.neighbors), int(graph.weights.sum()), int(constraints.sum(axis=0).max())) >= NARROW
     library = (None if large else _narrow()) or _wide()
     if library is None:
         return _by_pymetis(graph, parts, constraints, seed), [

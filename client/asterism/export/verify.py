@@ -7,10 +7,7 @@ manifest has of the rows as they came from the graph.
 from __future__ import annotations
 
 import hashlib
-import json
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,16 +15,15 @@ from typing import Any
 import numpy as np
 
 from asterism.export.dgl_files import read_tensors
+from asterism.export.gathered import Gathered, gathered, list_again
 from asterism.export.held import Held, HeldPart
-from asterism.export.seal import MANIFEST, Target
+from asterism.export.seal import MANIFEST
 from asterism.export.source import Array, Ids, Progress
 from asterism.export.sums import Sums, ids_sum, rows_sum
-from asterism_proto.errors import AsterismError, Corrupt, NotFound
-from asterism_proto.places import File, Place
+from asterism_proto.errors import AsterismError
 
 _STEP = 1 << 18
 _MOST_PROBLEMS = 100
-_FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +33,12 @@ class Verified:
     out: str
     version: int
     parts: int
+    """Of the export."""
+    verified: tuple[int, ...]
+    """The parts that were there: all, or those of a machine."""
     nodes: int
     edges: int
+    """Of all parts."""
     files: int
     bytes: int
     problems: tuple[str, ...]
@@ -50,7 +50,7 @@ class Verified:
         return not self.problems
 
 
-def verify(out: str | Path, *, progress: Progress | None = None) -> Verified:
+def verify(out: str | Path, *, ip_config: str | Path | None = None, progress: Progress | None = None) -> Verified:
     """Read an export for DGL again and prove that it is whole.
 
     Every file has the size and sha256 of the manifest, and there is no other one. Each node and edge is owned once, by the part that
@@ -58,32 +58,33 @@ def verify(out: str | Path, *, progress: Progress | None = None) -> Verified:
     each part holds the edges and nodes of others that it must (HALO), and no more; ids map to stored ids and back; every
     feature has one row for each of them, with the bytes that were read.
 
+    Of an export that was dispatched one machine's folder is verified by itself, in all that concerns its parts alone; and all of
+    them together as wholly as before they were.
+
     Parameters
     ----------
     out : str or Path
-        Where the export is; what is at an address is brought to a temporary folder first.
+        Where the export is; what is at an address is brought to a temporary folder first. With ``{part}`` or ``{host}`` in it: where
+        `dispatch` brought it.
+    ip_config : str or Path, optional
+        DGL's file of machines, for ``{host}``.
     progress : callable, optional
         Called with (phase, done, total or None).
 
     Raises
     ------
-    NotFound
-        Where there is no export: no ``manifest.json``.
+    InvalidRequest, NotFound
+        An address does not fit; there is no export, at one of them: no ``manifest.json``.
     """
-    target = Target.of(out)
-    manifest = target.manifest()
-    if manifest is None:
-        raise NotFound(f"{target.shown}: no {MANIFEST}: there is no export, or one that never became whole")
-    if manifest.get("format") != _FORMAT or "sums" not in manifest:
-        raise NotFound(f"{target.shown}/{MANIFEST}: not of an export for DGL of format {_FORMAT}; another version of Asterism wrote it, export again")
-    with _brought(target, manifest) as (folder, damaged):
-        check = _Check(folder, manifest, progress)
-        check.problems += damaged
+    with gathered(out, ip_config) as there:
+        check = _Check(there, progress)
         check.everything()
+    manifest = there.manifest
     return Verified(
-        out=target.shown,
+        out=there.shown,
         version=manifest["version"],
         parts=manifest["parts"],
+        verified=there.parts,
         nodes=sum(map(sum, manifest["nodes"].values())),
         edges=sum(map(sum, manifest["edges"].values())),
         files=len(manifest["files"]),
@@ -92,47 +93,31 @@ def verify(out: str | Path, *, progress: Progress | None = None) -> Verified:
     )
 
 
-@contextmanager
-def _brought(target: Target, manifest: Mapping[str, Any]) -> Iterator[tuple[Path, list[str]]]:
-    """The export in a folder, and what could not be brought into it."""
-    if target.path is not None:
-        yield target.path, []
-        return
-    place, damaged = Place(target.address), []
-    with tempfile.TemporaryDirectory(prefix="asterism-verify-") as folder:
-        for path, told in manifest["files"].items():
-            copy = Path(folder) / path
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with copy.open("wb") as file:
-                    file.writelines(place.pieces(File(path=path, **told)))
-            except Corrupt as error:
-                damaged.append(error.message)
-        (Path(folder) / MANIFEST).write_text(json.dumps(manifest))
-        yield Path(folder), damaged
-
-
 class _Check:
     """One verification under way."""
 
-    def __init__(self, folder: Path, manifest: Mapping[str, Any], progress: Progress | None) -> None:
-        self.folder, self.manifest = folder, manifest
-        self.problems: list[str] = []
+    def __init__(self, there: Gathered, progress: Progress | None) -> None:
+        self.folder, self.manifest = there.folder, there.manifest
+        self.problems = list(there.damaged)
+        self._there = there
         self._progress = progress
-        self._sums = {label: Sums() for label in manifest["sums"]}
+        self._sums = {label: Sums() for label in there.manifest["sums"]}
 
     def everything(self) -> None:
         """All that there is to check."""
         self._files()
-        held = self._try("the configuration", lambda: Held.of(self.folder, self.manifest))
+        held = self._try("the configuration", lambda: Held.of(self.folder, self.manifest, lists=self._there.lists))
         if held is None:
             return
         self.problems += held.problems
-        for part in range(held.parts):
+        if self._there.whole and self._there.lists != self.folder:
+            self._try("the original ids", lambda: list_again(held))
+        for done, part in enumerate(self._there.parts, 1):
             self._try(f"part {part}", lambda part=part: self._part(held, held.part(part)))
-            self._tell("parts", part + 1, held.parts)
-        self._halos(held)
-        self._totals()
+            self._tell("parts", done, len(self._there.parts))
+        if self._there.whole:
+            self._halos(held)
+            self._totals()
 
     def _tell(self, phase: str, done: int, total: int) -> None:
         if self._progress is not None:
@@ -175,7 +160,7 @@ class _Check:
                 ids = original[label]
                 if ids.shape != (counts[place],):
                     self.problems.append(f"{where}: {len(ids)} original ids of {label}, of which the part owns {counts[place]}")
-                elif not np.array_equal(ids, listed(label)[before[place] : before[place] + len(ids)]):
+                elif self._there.whole and not np.array_equal(ids, listed(label)[before[place] : before[place] + len(ids)]):
                     self.problems.append(f"{where}: the original ids of {label} are not those of the list of all parts")
         for label in held.ntypes:
             self._add(label, "", nids[label])
@@ -194,8 +179,10 @@ class _Check:
                     edge = f"edge {eids[at + wrong[0]]} of {label}"
                     self.problems.append(f"part{part.number}: the {what} of {edge} is no node of type {held.ntypes[ntype]}")
                     return
-                ends.append(held.stored(ntype, gids))
-            self._sums[label].add("", ids_sum(np.asarray(eids[at : at + len(src)]), *ends))
+                if self._there.whole:
+                    ends.append(held.stored(ntype, gids))
+            if self._there.whole:
+                self._sums[label].add("", ids_sum(np.asarray(eids[at : at + len(src)]), *ends))
 
     def _add(self, label: str, name: str, ids: Ids, values: Array | None = None) -> None:
         for at in range(0, len(ids), _STEP):

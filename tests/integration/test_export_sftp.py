@@ -1,0 +1,77 @@
+"""Parts brought to machines by SFTP: each its own, whole, and looked at there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.test_export_resumed import graph, manifest
+from tests.kit.sftp import PASSWORD, SftpServer
+
+from asterism import export
+from asterism_proto.errors import Unavailable
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """The address of a machine, and what its disk is here."""
+    (root := tmp_path / "disk").mkdir()
+    with SftpServer(root) as server:
+        yield f"sftp://me:{PASSWORD}@127.0.0.1:{server.port}", root
+        from fsspec.implementations.sftp import SFTPFileSystem
+
+        for made in SFTPFileSystem._cache.values():
+            made.client.close()
+        SFTPFileSystem.clear_instance_cache()
+
+
+def hosts(tmp_path: Path, machine: str) -> tuple[str, Path]:
+    """A template of addresses, and the file that has its machines."""
+    (tmp_path / "ip_config.txt").write_text("127.0.0.1\n")
+    return machine.replace("127.0.0.1", "{host}") + "/data/shop", tmp_path / "ip_config.txt"
+
+
+def test_a_machine_gets_its_parts_by_sftp_and_they_are_verified_there(tmp_path: Path, machine: tuple[str, Path]) -> None:
+    address, machines = hosts(tmp_path, machine[0])
+    report = export.dgl(graph(), address, parts=2, ip_config=machines, scratch=tmp_path / "scratch")
+    assert PASSWORD not in str(report)
+    export.dgl(graph(), tmp_path / "here", parts=2)
+    there = machine[1] / "data/shop"
+    for path, told in manifest(tmp_path / "here")["files"].items():
+        if path.startswith("part"):
+            assert hashlib.sha256((there / path).read_bytes()).hexdigest() == told["sha256"]
+    assert json.loads((there / "manifest.json").read_text())["dispatched"] == [0, 1]
+    found = export.verify(address, ip_config=machines)
+    assert (found.problems, found.verified) == ((), (0, 1))
+    assert not export.dispatch(tmp_path / "here", address, ip_config=machines).places[0].copied
+    (there / "part1/graph.dgl").write_bytes(b"torn")
+    assert any("part1/graph.dgl" in problem for problem in export.verify(address, ip_config=machines).problems)
+
+
+def test_what_was_cut_off_by_sftp_is_under_no_name_and_gone_on_with(tmp_path: Path, machine: tuple[str, Path]) -> None:
+    address, machines = hosts(tmp_path, machine[0])
+    export.dgl(graph(), tmp_path / "here", parts=2)
+    torn = tmp_path / "here/part1/graph.dgl"
+    content = torn.read_bytes()
+    torn.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(Exception, match=r"part1/graph\.dgl"):
+        export.dispatch(tmp_path / "here", address, ip_config=machines)
+    there = machine[1] / "data/shop"
+    assert not (there / "part1/graph.dgl").exists()
+    assert not (there / "manifest.json").exists()
+    torn.write_bytes(content)
+    export.dispatch(tmp_path / "here", address, ip_config=machines)
+    assert export.verify(address, ip_config=machines).ok
+    assert not list(there.rglob("*.making"))
+
+
+def test_a_machine_that_does_not_know_us_or_answers_not_at_all_is_told_without_the_password(tmp_path: Path, machine: tuple[str, Path]) -> None:
+    export.dgl(graph(), tmp_path / "here", parts=2)
+    for address in (machine[0].replace(PASSWORD, "wrongword"), f"sftp://me:{PASSWORD}@127.0.0.1:1"):
+        with pytest.raises(Unavailable) as refused:
+            export.dispatch(tmp_path / "here", address + "/data/{part}")
+        assert "wrongword" not in str(refused.value)
+        assert PASSWORD not in str(refused.value)
