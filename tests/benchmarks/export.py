@@ -33,6 +33,7 @@ from tests.kit.memory_group import memory_group
 
 import asterism
 from asterism import export
+from asterism.export import coarsening
 from asterism.export.methods import METHODS
 from asterism.records import EdgeBatch, NodeBatch
 from asterism_proto.schema import Schema
@@ -142,7 +143,9 @@ def measure(folder: Path, out: Path, parts: int, assign: str, width: int, servic
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         # Compiled and imported before the clock starts, as DGL is.
         write(tiny := Path(scratch) / "tiny", 100, 500, 2)
+        whole, coarsening.FEW_NODES = coarsening.FEW_NODES, 50
         export.dgl(Mapped(tiny, schema(2, 1)), tiny / "out", parts=2, assign=assign)
+        coarsening.FEW_NODES = whole
         client = asterism.open(Path(scratch) / "service") if service else None
         graph: Any = publish(folder, client, schema(width, 8)) if client else Mapped(folder, schema(width, 1))
         before, began, used = resident("VmRSS"), time.perf_counter(), time.process_time()

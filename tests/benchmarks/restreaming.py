@@ -23,7 +23,7 @@ from tests.kit.shared import SHARED
 
 from asterism.export import metis, streaming
 from asterism.export.adjacency import adjacency
-from asterism.export.coarsening import Levels
+from asterism.export.coarsening import FEW_NODES, Levels
 from asterism.export.pairs import Pairs
 from asterism.export.spool import Spool
 
@@ -91,7 +91,7 @@ def row(name: str, nodes: int, ends: Ends, parts: int, folder: Path) -> None:
         print(f"  {method:8}", "  ".join(found), flush=True)
     began, ones = time.perf_counter(), np.ones((nodes, 1), np.int64)
     levels = Levels(adjacency(pairs.pieces(), pairs.degrees), ones, parts=parts, seed=1, scratch=folder)
-    levels.coarsen()
+    levels.coarsen(FEW_NODES)
     owners, _ = metis.partition(levels.graph, parts, constraints=levels.columns, seed=1, objective="cut")
     print(f"  {'metis':8}", cut(levels.refined(owners, 0.03)), f"({time.perf_counter() - began:.1f} s)", flush=True)
 

@@ -11,7 +11,7 @@ from tests.kit.flat_graph import FlatEdges, FlatGraph, FlatNodes, generate
 from tests.kit.partitions import check, read_by_hand
 
 from asterism import export
-from asterism.export import metis
+from asterism.export import coarsening, metis
 from asterism.export.dgl_files import read_tensors
 from asterism_proto.errors import Conflict, InvalidRequest, NotReady
 from asterism_proto.schema import Schema
@@ -48,6 +48,21 @@ def counted(out: Path, parts: int, flat: FlatGraph, kind: str, keep: np.ndarray)
     """How many of some nodes each part owns."""
     owner = owners_in(out, parts, kind)
     return np.bincount([owner[int(i)] for i in flat.nodes[kind].ids[keep]], minlength=parts)
+
+
+@pytest.mark.parametrize("trainers", [1, 3])
+def test_metis_on_a_coarser_graph_makes_whole_partitions_that_cut_few_edges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trainers: int) -> None:
+    flat = graph()
+    whole = export.dgl(flat, tmp_path / "whole", parts=2, assign="metis", seed=5, num_trainers_per_machine=trainers)
+    monkeypatch.setattr(coarsening, "FEW_NODES", 400)
+    asked: dict[str, Any] = {"parts": 2, "assign": "metis", "seed": 5, "num_trainers_per_machine": trainers}
+    report = export.dgl(flat, tmp_path / "out", **asked, balance_edges=True)
+    check(read_by_hand(report.config), flat, trainers=trainers)
+    assert report.edge_cut < 1.2 * whole.edge_cut + 100
+    assert export.dgl(flat, tmp_path / "again", **asked, balance_edges=True).edge_cut == report.edge_cut
+    kept = [(tmp_path / name / "manifest.json").read_bytes() for name in ("out", "again")]
+    assert kept[0] == kept[1], "not the same bytes"
+    assert export.dgl(flat, tmp_path / "vol", **asked, objective="vol").edge_cut < report.edges / 2
 
 
 @pytest.mark.parametrize("method", METHODS)

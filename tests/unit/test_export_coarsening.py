@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -132,3 +135,56 @@ def test_hardly_more_edges_are_cut_than_by_metis_on_the_whole(tmp_path: Path, sh
         owners, _ = metis.partition(found.graph, 4, constraints=found.columns, seed=seed, objective="cut")
         ours.append(cut(graph, found.refined(owners, 0.03)))
     assert np.mean(ours) <= 1.02 * np.mean(theirs), (ours, theirs)
+
+
+_MEASURED = """
+import json, sys, tempfile
+from pathlib import Path
+import numpy as np
+from tests.kit.communities import communities
+from asterism.export import adjacency, coarsening, metis
+
+def resident(field):
+    return next(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field + ":")) * 1024
+
+def taken(nodes, pairs, parts, few, objective):
+    degrees, found = np.bincount(pairs.reshape(-1), minlength=nodes), []
+    def begin():
+        Path("/proc/self/clear_refs").write_text("5")
+        return resident("VmRSS")
+    with tempfile.TemporaryDirectory() as scratch:
+        before = begin()
+        columns = np.ones((nodes, 1), np.int64)
+        levels = coarsening.Levels(adjacency.adjacency([pairs], degrees), columns, parts=parts, seed=0, scratch=Path(scratch))
+        levels.coarsen(few)
+        first = coarsening.need_bytes(nodes, len(pairs), 1) if levels.steps else adjacency.need_bytes(nodes, len(pairs))
+        found.append((resident("VmHWM") - before, first))
+        before = begin()
+        metis.partition(levels.graph, parts, constraints=levels.columns, seed=0, objective=objective)
+        need = metis.need_bytes(len(levels.graph), len(levels.graph.neighbors), 1, parts, objective)
+        found.append((resident("VmHWM") - before, need))
+    return found
+
+kind, nodes, edges, parts, few, objective = json.loads(sys.argv[1])
+made = np.random.default_rng(1).integers(0, nodes, (2, edges)) if kind == "random" else communities(nodes, edges, seed=1)
+pairs = np.stack(made, axis=1).astype(np.int32)
+pairs = np.ascontiguousarray(pairs[pairs[:, 0] != pairs[:, 1]])
+taken(1000, np.ascontiguousarray(pairs[(pairs < 1000).all(axis=1)]), 2, 100, objective)  # compiled and loaded
+print(json.dumps(taken(nodes, pairs, parts, few, objective)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "parts", "few", "objective", "most"),
+    [
+        ("random", 4, 200_000, "cut", 1.7),
+        ("random", 16, 60_000, "cut", 2.2),
+        ("random", 4, 200_000, "vol", 2.2),
+        ("communities", 4, 60_000, "cut", 3.5),
+    ],
+)
+def test_no_more_memory_is_taken_than_is_stated_and_not_much_less(kind: str, parts: int, few: int, objective: str, most: float) -> None:
+    told = json.dumps([kind, 120_000, 900_000, parts, few, objective])
+    done = subprocess.run([sys.executable, "-c", _MEASURED, told], capture_output=True, text=True, timeout=240, check=True)
+    for taken, stated in json.loads(done.stdout):
+        assert stated / most - (12 << 20) < taken <= stated, (taken >> 20, stated >> 20)

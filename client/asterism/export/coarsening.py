@@ -266,7 +266,7 @@ class Levels:
         """How many graphs wait."""
         return len(self._finer)
 
-    def coarsen(self, few_nodes: int = FEW_NODES) -> None:
+    def coarsen(self, few_nodes: int) -> None:
         """Make pairs of nodes one, until they are few, or hardly get fewer."""
         while len(self.graph) > few_nodes:
             graph, nodes = self.graph, len(self.graph)
@@ -322,4 +322,4 @@ def need_bytes(nodes: int, edges: int, constraints: int) -> int:
         Nodes, edges (loops left out), and columns of weights.
     """
     width = 4 if 2 * edges < NARROW else 8
-    return width * 2 * 2 * edges * 2 + nodes * (40 + width + 12 * constraints)
+    return width * 2 * 2 * edges * 2 + nodes * (72 + 2 * width + 16 * constraints) + (4 << 20)

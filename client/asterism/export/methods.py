@@ -142,7 +142,7 @@ def _by_metis(run: Run, asked: Assignment, pairs: Pairs, classes: NDArray[np.uin
     del constraints
     pairs.spool.drop()
     if large:
-        levels.coarsen()
+        levels.coarsen(few)
         entries = len(levels.graph.neighbors)
         _room(metis.need_bytes(len(levels.graph), entries, columns, asked.places), f"{told} ({entries // 2} between coarse nodes)")
     found, warnings = metis.partition(

@@ -26,6 +26,8 @@ _STATUS = {-2: "it refused its input", -3: "it ran out of memory", -4: "it faile
 OBJECTIVES = ("cut", "vol")
 _SHRINKS = 0.55
 """What is left of the nodes after a step: mostly 0.51 to 0.54."""
+_BESIDE_BYTES = 4 << 20
+"""What does not grow with the graph."""
 MAX_CONSTRAINTS = 64
 """Columns of weights: METIS works through all of them at every step, and finds no balance of very many."""
 
@@ -34,20 +36,28 @@ def need_bytes(nodes: int, entries: int, constraints: int, parts: int, objective
     """How much memory METIS takes beside the graph that it is given, at most.
 
     METIS about halves the nodes until some 40 log2(parts) times fewer are left, and keeps the graph of every step, with a weight
-    for each entry. A graph without clusters keeps nearly all of its entries on the way, as far as they are different.
+    for each entry. Edges at random join as many different pairs of coarse nodes as they would at random; those of a graph with
+    clusters fewer.
 
     Parameters
     ----------
-    nodes, entries, constraints, parts : int
-        Nodes, entries of the adjacency (two an edge), columns of weights, and parts.
+    nodes, entries, constraints, parts, objective
+        Nodes, entries of the adjacency (two an edge), columns of weights, parts, and what is to be least.
     """
     least = max(nodes / (40 * max(1, parts.bit_length() - 1)), 30 * parts)
     kept, left = 0.0, float(nodes)
     while left > least and left > 1:
         left *= _SHRINKS
-        kept += 2 * min(entries, left * left) + (5 + constraints) * left
+        kept += 2 * _pairs(entries, left) + (5 + constraints) * left
+    # Volumes have weights of their own, and a record of three numbers for each part next to a node.
+    more = entries + 3 * min(entries, nodes * parts) if objective == "vol" else 0
     width = 4 if _fits(entries) else 8
-    return int(width * (kept + 4 * min(entries, left * left) + nodes * (20 + 2 * constraints)))
+    return int(width * (kept + 4 * _pairs(entries, left) + more + nodes * (20 + 2 * constraints))) + _BESIDE_BYTES
+
+
+def _pairs(entries: int, nodes: float) -> float:
+    """How many different pairs of so many nodes there are in so many draws."""
+    return float(-np.expm1(-entries / nodes**2) * nodes**2)
 
 
 def _fits(most: int) -> bool:
