@@ -11,7 +11,12 @@ from tests.kit import pages
 from tests.kit.cluster import LocalCluster
 from tests.kit.pages import Block, Runner
 
-RUN_ELSEWHERE = {"README.md": "test_readme.py", "training.md": "test_training_page.py", "euler.md": "test_euler_page.py"}
+RUN_ELSEWHERE = {
+    "README.md": "test_readme.py",
+    "training.md": "test_training_page.py",
+    "euler.md": "test_euler_page.py",
+    "pglbox.md": "test_pglbox_page.py",
+}
 """Pages whose programs have a test of their own."""
 OF_A_SHOP = """
 import numpy as np

@@ -22,7 +22,7 @@ from asterism.graph import Graph
 from asterism.loading import Load
 from asterism.metapaths import Metapath
 from asterism.objects import LoadedGraph
-from asterism.passes import NodePasses, PairPasses
+from asterism.passes import NOT_SAID, NodePasses, PairPasses
 from asterism.pins import TERM_S, Pinned
 from asterism.records import (
     Adjacency,
@@ -289,6 +289,7 @@ class AsyncGraph(Closing[Graph]):
         col_type: NodeTypes = None,
         direction: str = "out",
         weight: str = "",
+        where: str = "",
         weights: bool = True,
         edge_ids: bool = False,
         version: int | None = None,
@@ -305,7 +306,7 @@ class AsyncGraph(Closing[Graph]):
             Their types. They may be left out where the edge types leave one choice, and in a space of global ids.
         direction : {"out", "in"}
             Edges from rows to cols, or from cols to rows (where the schema keeps in-copies).
-        weight, weights, edge_ids
+        weight, where, weights, edge_ids
             As of `neighbors`.
 
         Returns
@@ -346,11 +347,27 @@ class AsyncGraph(Closing[Graph]):
 
     @overload
     async def degrees(
-        self, nodes: ArrayLike, etypes: Names = ..., *, ntype: NodeTypes = ..., direction: str = ..., weight: None = ..., version: int | None = ...
+        self,
+        nodes: ArrayLike,
+        etypes: Names = ...,
+        *,
+        ntype: NodeTypes = ...,
+        direction: str = ...,
+        weight: None = ...,
+        where: str = ...,
+        version: int | None = ...,
     ) -> Ids: ...
     @overload
     async def degrees(
-        self, nodes: ArrayLike, etypes: Names = ..., *, ntype: NodeTypes = ..., direction: str = ..., weight: str, version: int | None = ...
+        self,
+        nodes: ArrayLike,
+        etypes: Names = ...,
+        *,
+        ntype: NodeTypes = ...,
+        direction: str = ...,
+        weight: str,
+        where: str = ...,
+        version: int | None = ...,
     ) -> NDArray[np.float64]: ...
     async def delete_edges(self, src: ArrayLike, dst: ArrayLike, etype: str, edge_ids: ArrayLike | None = None) -> int:
         """Delete edges by (src, dst, edge id), or every one between two nodes; give back the commit number."""
@@ -418,6 +435,7 @@ class AsyncGraph(Closing[Graph]):
         ntype: NodeTypes = None,
         direction: str = "out",
         weight: str = "",
+        where: str = "",
         edge_ids: bool = False,
         version: int | None = None,
     ) -> MultiHop:
@@ -429,7 +447,7 @@ class AsyncGraph(Closing[Graph]):
             Where to start; -1 and unknown ones have no neighbors.
         metapath : list of (str or list of str)
             The edge types of each hop.
-        ntype, direction, weight, edge_ids
+        ntype, direction, weight, where, edge_ids
             As of `neighbors`.
 
         Returns
@@ -446,6 +464,7 @@ class AsyncGraph(Closing[Graph]):
         ntype: NodeTypes = None,
         direction: str = "out",
         weight: str = "",
+        where: str = "",
         sort: str | None = None,
         weights: bool = True,
         edge_ids: bool = True,
@@ -459,7 +478,7 @@ class AsyncGraph(Closing[Graph]):
             Node ids; -1 and unknown ones have no neighbors.
         etypes : str or list of str, or None
             Edge types; None: all.
-        ntype, direction, weight, weights, edge_ids
+        ntype, direction, weight, where, weights, edge_ids
             As of `sample_neighbors`.
         sort : {None, "id", "weight"}
             Of each row: by (edge type as asked for, id, edge id); by id over all types; by weight, largest first, ties by id.
@@ -471,7 +490,15 @@ class AsyncGraph(Closing[Graph]):
         """
 
     async def node_batches(
-        self, ntype: str, batch_size: int, *, seed: int | None = None, rank: int = 0, world: int = 1, version: int | None = None
+        self,
+        ntype: str,
+        batch_size: int,
+        *,
+        among: ArrayLike | None = None,
+        seed: int | None = None,
+        rank: int = 0,
+        world: int = 1,
+        version: int | None = None,
     ) -> AsyncNodePasses:
         """Every node of a type once an epoch, in shuffled batches: for training, or for inference over all nodes.
 
@@ -481,6 +508,8 @@ class AsyncGraph(Closing[Graph]):
             The node type.
         batch_size : int
             Nodes of a batch; the last one of an epoch may have fewer.
+        among : int64[m], optional
+            These instead of every node of the type; all ranks give the same, in the same order.
         seed : int, optional
             Of the order. Several ranks must give the same.
         rank, world : int
@@ -610,6 +639,7 @@ class AsyncGraph(Closing[Graph]):
         ntype: NodeTypes = None,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         p: float = 1.0,
         q: float = 1.0,
         restart: float = 0.0,
@@ -633,8 +663,8 @@ class AsyncGraph(Closing[Graph]):
             Steps; as many as ``metapath`` has where left out.
         ntype : str or int[m], optional
             The type of the nodes, or of each. It may be left out where the first step's edge types start at the same one.
-        weighted, weight
-            By edge weight, of that name ("" are the edges' own); otherwise uniformly over edges.
+        weighted, weight, where
+            By edge weight, of that name ("" are the edges' own); otherwise uniformly over edges; a condition as of `sample_neighbors`.
         p, q : float
             node2vec's: a step back to where the walk was is 1 / p times as likely as its weight alone makes it, a step to a node
             that is not joined to where the walk was 1 / q times; in 0.001 .. 1000. Joined is: there is an edge to it along the
@@ -707,6 +737,7 @@ class AsyncGraph(Closing[Graph]):
         *,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         replace: bool = True,
         probabilities: bool = False,
         seed: int | None = None,
@@ -720,8 +751,9 @@ class AsyncGraph(Closing[Graph]):
             How many.
         etype : str or list of str, optional
             From these types together (a triple, or a relation where that is unambiguous); None: from all.
-        weighted, weight, replace, probabilities
-            As of `sample_nodes`; the weights of that name are given back too.
+        weighted, weight, where, replace, probabilities
+            As of `sample_nodes`; the weights of that name are given back too. Conditions on edges may read ``src`` and ``dst``, and
+            features of these nodes: ``"rating >= 4 and dst.price < 10"``.
 
         Returns
         -------
@@ -738,6 +770,7 @@ class AsyncGraph(Closing[Graph]):
         ntype: NodeTypes = None,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         replace: bool = True,
         direction: str = "out",
         weights: bool = True,
@@ -757,7 +790,7 @@ class AsyncGraph(Closing[Graph]):
             The edge types of each hop.
         fanouts : list of int
             Neighbors per node of each hop.
-        ntype, weighted, weight, replace, direction, weights, edge_ids, probabilities
+        ntype, weighted, weight, where, replace, direction, weights, edge_ids, probabilities
             As of `sample_neighbors`.
         node_features : list of str, or dict of node type to list of str
             Features of the starts and of every drawn node to bring along, in the same request: of each node type what is named
@@ -785,6 +818,7 @@ class AsyncGraph(Closing[Graph]):
         ntype: NodeTypes = None,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         replace: bool = True,
         direction: str = "out",
         edge_ids: bool = False,
@@ -845,6 +879,7 @@ class AsyncGraph(Closing[Graph]):
         ntype: NodeTypes = None,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         replace: bool = True,
         direction: str = "out",
         edge_ids: bool = False,
@@ -868,6 +903,8 @@ class AsyncGraph(Closing[Graph]):
             As of `sample_neighbors`; in the shape of ``nodes`` where it is an array.
         weighted, weight
             By edge weight, of that name ("" are the edges' own); otherwise every edge weighs 1.
+        where : str
+            As of `sample_neighbors`: other edges are as if they were not there.
         replace : bool
             False: different nodes, in the order of successive draws; as many as there are where these are fewer than n.
         direction, edge_ids
@@ -899,6 +936,7 @@ class AsyncGraph(Closing[Graph]):
         *,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         shared: bool = False,
         exclude: arguments.Excluded = None,
         probabilities: bool = False,
@@ -918,6 +956,8 @@ class AsyncGraph(Closing[Graph]):
             What negatives are: of these types together; None: of all.
         weighted, weight
             As of `sample_nodes`: by node weight, uniformly, or by a named table, such as ``pow(degree, 0.75)`` of a column.
+        where : str
+            As of `sample_nodes`, of the negatives.
         shared : bool
             One row of n for the whole batch; it leaves out the positives of every pair.
         exclude : (indptr, ids), Ragged or int64[m, k], optional
@@ -958,6 +998,7 @@ class AsyncGraph(Closing[Graph]):
         ntype: NodeTypes = None,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         replace: bool = True,
         direction: str = "out",
         weights: bool = True,
@@ -982,6 +1023,9 @@ class AsyncGraph(Closing[Graph]):
             By edge weight; otherwise uniformly.
         weight : str
             The name of the weights to draw by and to give back: a table of all these edge types; "" are the edges' own.
+        where : str
+            A condition on the edges, as of `sample_edges`: ``"rating >= 4"``, or of the neighbors, ``"dst.price < 10"`` (against
+            the edges' direction: ``src``). Other edges are as if they were not there.
         replace : bool
             False: distinct edges; a node with n or fewer gives all of them.
         direction : {"out", "in"}
@@ -1006,6 +1050,7 @@ class AsyncGraph(Closing[Graph]):
         *,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         replace: bool = True,
         probabilities: bool = False,
         seed: int | None = None,
@@ -1023,6 +1068,9 @@ class AsyncGraph(Closing[Graph]):
             By node weight; otherwise uniformly.
         weight : str
             The name of the weights: a table of all these types (`asterism_proto.tables.WeightTable`); "" are the nodes' own.
+        where : str
+            A condition on the nodes, such as ``"price > 3 and brand in ('a', 'b')"``: those that satisfy it are drawn by their weights
+            among themselves, the others are as if they were not there. "" is none. Words: `asterism_proto.condition`; docs/sampling.md.
         replace : bool
             False: n distinct nodes, in the order of successive draws.
         probabilities : bool
@@ -1039,7 +1087,7 @@ class AsyncGraph(Closing[Graph]):
         NotFound
             Where there is nothing to draw, or no such version.
         InvalidRequest
-            Where ``replace=False`` and fewer than n can be drawn.
+            Where ``replace=False`` and fewer than n can be drawn, or ``where`` is no condition.
 
         Examples
         --------
@@ -1055,6 +1103,7 @@ class AsyncGraph(Closing[Graph]):
         ntype: NodeTypes = None,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         unknown: str = "error",
         probabilities: bool = False,
         seed: int | None = None,
@@ -1073,6 +1122,8 @@ class AsyncGraph(Closing[Graph]):
             be left out.
         weighted, weight
             As of `sample_nodes`; a table by that name is needed of every type that may be drawn.
+        where : str
+            As of `sample_nodes`, of the nodes that are drawn.
         unknown : {"error", "none"}
             Whether a node that is not there is refused, or has a row of -1.
         probabilities : bool
@@ -1107,6 +1158,7 @@ class AsyncGraph(Closing[Graph]):
         ntype: NodeTypes = None,
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         replace: bool = False,
         direction: str = "out",
         disjoint: bool = False,
@@ -1129,7 +1181,7 @@ class AsyncGraph(Closing[Graph]):
             Edge types to follow, in the order in which they are; None: those of ``fanouts`` where it is a dict, else all.
         ntype : str or int[m], optional
             The type of the seeds, or of each. It may be left out where all edge types start at the same one.
-        weighted, weight, replace
+        weighted, weight, where, replace
             As of `sample_neighbors`; each edge type is drawn from by itself.
         direction : {"out", "in"}
             Along the edges, or against them: "in" gives each node's messages, as PyG and DGL sample.
@@ -1226,6 +1278,7 @@ class AsyncGraph(Closing[Graph]):
         direction: str = "out",
         edge_ids: bool = False,
         weight: str = "",
+        where: str = "",
         version: int | None = None,
     ) -> TopNeighbors:
         """The k heaviest edges of each node, over the union of the edge types.
@@ -1238,7 +1291,7 @@ class AsyncGraph(Closing[Graph]):
             Edge types; None: all.
         k : int
             Edges per node at most, 1 or more.
-        ntype, direction, edge_ids, weight
+        ntype, direction, edge_ids, weight, where
             As of `sample_neighbors`.
 
         Returns
@@ -1281,8 +1334,10 @@ class AsyncGraph(Closing[Graph]):
         first_step: str = "distinct",
         weighted: bool = True,
         weight: str = "",
+        where: str = "",
         negatives: int = 0,
         excluded: str = "",
+        starts: Mapping[str, ArrayLike] = NOT_SAID,
         seed: int | None = None,
         rank: int = 0,
         world: int = 1,
@@ -1294,7 +1349,7 @@ class AsyncGraph(Closing[Graph]):
         ----------
         metapaths : str or list of Metapath
             As `metapaths` reads them, which take turns batch by batch.
-        walk_length, walks, first_step, weighted, weight
+        walk_length, walks, first_step, weighted, weight, where
             As of `random_walk` (PGLBox: ``walk_len``, ``walk_times``, ``weighted_sample``).
         window : int
             Places before and behind a node that pair with it (``win_size``).
@@ -1305,6 +1360,8 @@ class AsyncGraph(Closing[Graph]):
         excluded : str
             Pairs of types to leave out, the centre's first: ``w2q;q2t`` (``excluded_train_pair``). Pairs of types that are not on
             a metapath are left out too.
+        starts : dict of node type to int64[m]
+            Walks start at these instead of at every node of the type (``train_start_nodes``); as `node_batches` has ``among``.
         seed : int, optional
             Of the order of starts, of walks, of pairs and of negatives. Several ranks must give the same.
         rank, world, version
