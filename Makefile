@@ -10,7 +10,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 DGL := .venv-dgl
 PYG := .venv-pyg
-# With ASTERISM_REQUIRE_ALL=1 a test that would be skipped fails, and so does a missing environment of DGL or PyG.
+TF := .venv-tf
+# With ASTERISM_REQUIRE_ALL=1 a test that would be skipped fails, and so does a missing environment of DGL, PyG or TensorFlow.
 PYTEST := $(BIN)/python -m pytest $(if $(ASTERISM_REQUIRE_ALL),--require-all)
 # Many tests wait, for leases and for processes that start: two at a time take little more than half as long. A file's tests stay together.
 TEST_WORKERS ?= 2
@@ -18,7 +19,7 @@ BENCHMARKS = $(filter-out __%,$(notdir $(basename $(wildcard tests/benchmarks/*.
 CODE = proto client services tests examples
 PROTOS = $(wildcard proto/asterism_proto/v1/*.proto)
 
-.PHONY: help venv demo test test-slow lint format stubs dgl-env pyg-env rivals-env docs bench clean
+.PHONY: help venv demo test test-slow lint format stubs dgl-env pyg-env tf-env rivals-env docs bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -41,10 +42,10 @@ venv: $(VENV)/.dev  ## .venv with everything for development
 demo: $(VENV)/.all  ## load, build, sample and export a shop's graph, in two minutes
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/.dev dgl-env pyg-env lint  ## lint, then every test but the slow ones
+test: $(VENV)/.dev dgl-env pyg-env tf-env lint  ## lint, then every test but the slow ones
 	$(PYTEST) -n $(TEST_WORKERS) --dist loadfile -m 'not slow'
 
-test-slow: $(VENV)/.dev dgl-env pyg-env  ## the slow tests only
+test-slow: $(VENV)/.dev dgl-env pyg-env tf-env  ## the slow tests only
 	$(PYTEST) -m slow
 
 lint: $(VENV)/.dev  ## formatting, rules, types
@@ -80,6 +81,16 @@ pyg-env:  ## .venv-pyg with the real PyG and this checkout, which the adapters' 
 		rm -rf $(PYG); echo "no environment with real PyG (it needs python3.11 and torch's wheels); tests against it are skipped" >&2; \
 		test -z "$(ASTERISM_REQUIRE_ALL)"; fi
 
+$(TF)/.done: tests/kit/tensorflow/requirements.txt pyproject.toml
+	$(PYTHON_DGL) -m venv $(TF)
+	$(TF)/bin/python -m pip --disable-pip-version-check install --quiet -r $< -e '.[services,ingest]'
+	@touch $@
+
+tf-env:  ## .venv-tf with the real TensorFlow and this checkout, which the adapter's tests ask
+	@if [ -n "$(PYTHON_DGL)" ] && $(MAKE) --no-print-directory $(TF)/.done; then :; else \
+		rm -rf $(TF); echo "no environment with real TensorFlow (it needs python3.11 and its wheel); tests against it are skipped" >&2; \
+		test -z "$(ASTERISM_REQUIRE_ALL)"; fi
+
 rivals-env: dgl-env pyg-env  ## environments with PecanPy and PyG's samplers, which the benchmark of rivals asks beside DGL; what can not be had is left out
 	-@$(PYTHON_DGL) -m venv .venv-pecanpy && .venv-pecanpy/bin/python -m pip --disable-pip-version-check install --quiet pecanpy==2.0.9
 	-@$(PYG)/bin/python -m pip --disable-pip-version-check install --quiet setuptools wheel && \
@@ -92,5 +103,5 @@ bench: $(VENV)/.dev  ## measure, and print ratios side by side
 	@set -e; for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m tests.benchmarks.$$name; done
 
 clean:  ## remove what make made
-	rm -rf $(VENV) $(DGL) $(PYG) .venv-pecanpy demo-data site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DGL) $(PYG) $(TF) .venv-pecanpy demo-data site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find proto client services tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -72,6 +72,15 @@ def pyg_python(root: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def tf_python(root: Path) -> Path:
+    """The interpreter of the environment with real TensorFlow."""
+    python = root / ".venv-tf/bin/python"
+    if not python.exists():
+        pytest.skip("there is no environment with real TensorFlow; `make tf-env` makes it")
+    return python
+
+
+@pytest.fixture(scope="session")
 def compose_command() -> list[str]:
     """What runs compose here, v2 or v1, on a Docker engine that answers."""
     docker = shutil.which("docker")

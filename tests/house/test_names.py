@@ -46,6 +46,7 @@ def test_a_trainer_that_imports_the_client_pays_for_no_server() -> None:
         "torch",
         "torch_geometric",
         "dgl",
+        "tensorflow",
     )
     program = f"import sys, asterism; print(*(name for name in {heavy!r} if name in sys.modules))"
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60).stdout

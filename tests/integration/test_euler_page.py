@@ -1,4 +1,4 @@
-"""The page for those who come from Euler: its code runs as it stands, from the JSON to the operators, with NumPy and with real torch."""
+"""The page for those who come from Euler: its code runs as it stands, from the JSON to the operators, with NumPy, real torch and real TensorFlow."""
 
 from __future__ import annotations
 
@@ -85,6 +85,13 @@ def test_the_code_for_torch_runs_with_torch(root: Path, pyg_python: Path, tmp_pa
     run_blocks(root, tmp_path, monkeypatch)
     (tmp_path / "page.py").write_text(f"import os\nos.chdir({str(tmp_path)!r})\n" + program(root, "python torch") + TENSORS)
     assert pyg_env.run(pyg_python, tmp_path / "page.py", home=tmp_path).splitlines()[-1] == "OK"
+
+
+@pytest.mark.tensorflow
+def test_the_code_for_tensorflow_runs_with_tensorflow(root: Path, tf_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_blocks(root, tmp_path, monkeypatch)
+    (tmp_path / "page.py").write_text(f"import os\nos.chdir({str(tmp_path)!r})\n" + program(root, "python tensorflow") + "\nprint('OK')\n")
+    assert pyg_env.run(tf_python, tmp_path / "page.py", home=tmp_path).splitlines()[-1] == "OK"
 
 
 def test_the_table_of_names_has_every_operator(root: Path) -> None:

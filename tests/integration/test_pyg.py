@@ -8,18 +8,20 @@ import pytest
 from tests.kit import pyg_env
 from tests.kit.pyg_env import Outcomes
 
-# The tests of a module are run together, by the first of them that is asked for.
-pytestmark = [pytest.mark.pyg, pytest.mark.timeout(960)]
+# The tests of these modules are run together, by the first of them that is asked for.
+pytestmark = [pytest.mark.pyg, pytest.mark.timeout(1560)]
+MODULES = ("loaders.py", "orders.py", "batches.py")
 
 
 @pytest.fixture(scope="module")
-def loaders(pyg_python: Path, shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
-    return pyg_env.outcomes(pyg_python, "loaders.py", home=tmp_path_factory.mktemp("loaders"))
+def ended(pyg_python: Path, shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    more = [str(pyg_env.SCRIPTS / name) for name in MODULES[1:]]
+    return pyg_env.outcomes(pyg_python, MODULES[0], *more, home=tmp_path_factory.mktemp("pyg"), timeout_s=1440.0)
 
 
-@pytest.fixture(scope="module")
-def batches(pyg_python: Path, shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
-    return pyg_env.outcomes(pyg_python, "batches.py", home=tmp_path_factory.mktemp("batches"))
+@pytest.mark.parametrize("name", [name for module in MODULES for name in pyg_env.names(module)])
+def test_loaders_and_epochs(ended: Outcomes, name: str) -> None:
+    ended.require(name)
 
 
 @pytest.fixture(scope="module")
@@ -27,22 +29,12 @@ def objects(pyg_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Outco
     return pyg_env.outcomes(pyg_python, "objects.py", home=tmp_path_factory.mktemp("objects"))
 
 
-@pytest.mark.parametrize("name", pyg_env.names("loaders.py"))
-def test_pygs_loaders(loaders: Outcomes, name: str) -> None:
-    loaders.require(name)
-
-
-@pytest.mark.parametrize("name", pyg_env.names("batches.py"))
-def test_epochs_of_batches(batches: Outcomes, name: str) -> None:
-    batches.require(name)
-
-
 @pytest.mark.parametrize("name", pyg_env.names("objects.py"))
 def test_pygs_objects_in_a_space(objects: Outcomes, name: str) -> None:
     objects.require(name)
 
 
-@pytest.mark.parametrize("module", ["learning.py", "walking.py"])
+@pytest.mark.parametrize("module", ["learning.py", "walking.py", "routing.py", "linking.py"])
 def test_examples_learn_from_a_cluster(pyg_python: Path, shared: Path, tmp_path: Path, module: str) -> None:
     (name,) = pyg_env.names(module)
     pyg_env.outcomes(pyg_python, module, home=tmp_path).require(name)

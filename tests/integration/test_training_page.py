@@ -25,7 +25,8 @@ def program(root: Path, language: str, address: str) -> str:
 
 @pytest.mark.pyg
 @pytest.mark.dgl
-def test_the_code_of_the_page_runs(root: Path, pyg_python: Path, dgl_python: Path, cluster: LocalCluster, tmp_path: Path) -> None:
+@pytest.mark.tensorflow
+def test_the_code_of_the_page_runs(root: Path, pyg_python: Path, dgl_python: Path, tf_python: Path, cluster: LocalCluster, tmp_path: Path) -> None:
     told = "assert loss < 1.2, loss  # of 4 classes, by chance 1.39\nassert len(seen) == 2000\n"
     (tmp_path / "page.py").write_text(program(root, "python", cluster.addresses) + told)
     pyg_env.run(pyg_python, tmp_path / "page.py", home=tmp_path)
@@ -35,3 +36,6 @@ def test_the_code_of_the_page_runs(root: Path, pyg_python: Path, dgl_python: Pat
     rooms = os.pathsep.join(str(root / name) for name in ("client", "proto")) + os.pathsep + str(tmp_path)
     (tmp_path / "of_dgl.py").write_text(program(root, "python dgl", cluster.addresses))
     dgl_env.run(dgl_python, tmp_path / "of_dgl.py", home=tmp_path, more={"PYTHONPATH": rooms})
+    told = f"import os\nos.chdir({str(tmp_path)!r})\n{{}}\nassert told.history['accuracy'][-1] > 0.5\n"
+    (tmp_path / "of_tensorflow.py").write_text(told.format(program(root, "python tensorflow", cluster.addresses)))
+    pyg_env.run(tf_python, tmp_path / "of_tensorflow.py", home=tmp_path)

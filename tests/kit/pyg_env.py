@@ -1,4 +1,5 @@
-"""Real PyG, in an interpreter of its own: programs run there with this checkout's sources; modules of `tests/kit/pyg` are tests that run there."""
+"""Real PyG, in an interpreter of its own, and real TensorFlow in another: programs run there with this checkout's sources; modules of `tests/kit/pyg`
+and `tests/kit/tensorflow` are tests that run there."""
 
 from __future__ import annotations
 
@@ -13,21 +14,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SCRIPTS = Path(__file__).parent / "pyg"
+TENSORFLOW = Path(__file__).parent / "tensorflow"
 ROOT = SCRIPTS.parents[2]
 STOP_S = 60.0
 SOURCES = [str(ROOT / name) for name in ("proto", "client", "services")] + [str(ROOT)]
 
 
 def run(python: Path, *words: object, home: Path, timeout_s: float = 240.0, more: Mapping[str, str] | None = None) -> str:
-    """Run a program with PyG at hand and give its output; a failure shows the end of it."""
+    """Run a program with the framework at hand and give its output; a failure shows the end of it."""
     done = _done(python, *words, home=home, timeout_s=timeout_s, more=more)
     assert done.returncode == 0, f"{words[0]} ended with {done.returncode}:\n{done.stdout[-4000:]}"
     return done.stdout
 
 
-def names(module: str) -> list[str]:
-    """The tests of a module of `tests/kit/pyg`, read without running it: what it imports is not here."""
-    tree = ast.parse((SCRIPTS / module).read_text())
+def names(module: str, scripts: Path = SCRIPTS) -> list[str]:
+    """The tests of a module of `tests/kit/pyg`, or of another folder, read without running it: what it imports is not here."""
+    tree = ast.parse((scripts / module).read_text())
     return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
 
 
@@ -46,15 +48,15 @@ class Outcomes:
         assert name in self.passed, f"{name} did not run:\n{self.output[-4000:]}"
 
 
-def outcomes(python: Path, module: str, *options: str, home: Path, timeout_s: float = 840.0) -> Outcomes:
-    """Run the tests of a module of `tests/kit/pyg`, all in one process."""
+def outcomes(python: Path, module: str, *options: str, home: Path, timeout_s: float = 840.0, scripts: Path = SCRIPTS) -> Outcomes:
+    """Run the tests of a module of `tests/kit/pyg`, or of another folder, all in one process."""
     told = home / f"{module}.xml"
-    # PyG and torch warn about themselves: only there warnings are no failures.
+    # The frameworks warn about themselves: only there warnings are no failures.
     done = _done(
         python,
         "-m",
         "pytest",
-        SCRIPTS / module,
+        scripts / module,
         "-q",
         "-W",
         "default",

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from asterism import ops
 from asterism.euler.features import Featured
+from asterism.graph import Graph
 from asterism_proto.errors import InvalidRequest
 
 SCATTERS = {"add": ops.scatter_add, "max": ops.scatter_max, "mean": ops.scatter_mean, "softmax": ops.scatter_softmax}
@@ -22,8 +23,9 @@ class Euler(Featured):
     ----------
     graph : Graph
         In a space of ``ids: global``, or with one node type. Of one version where it is from a `Graph.pin`, or `Graph.at`.
-    framework : {"numpy", "torch"}
-        What comes back: arrays and `SparseTensor`, or torch's tensors. Both are taken.
+    framework : {"numpy", "torch", "tensorflow"}
+        What comes back: arrays and `SparseTensor`, or tensors of torch or TensorFlow. All are taken. With TensorFlow, operators may be called in a
+        ``tf.function``: they are asked each time that it runs.
 
     Raises
     ------
@@ -35,6 +37,11 @@ class Euler(Featured):
     >>> tf_euler = asterism.euler.Euler(asterism.connect("localhost:9669", space="graph"))  # doctest: +SKIP
     >>> tf_euler.sample_neighbor(tf_euler.sample_node(32, "-1"), ["0", "1"], 10)  # doctest: +SKIP
     """
+
+    def __init__(self, graph: Graph, *, framework: str = "numpy") -> None:
+        super().__init__(graph, framework=framework)
+        for name, operator in self._to.operators(self).items():
+            setattr(self, name, operator)
 
     def gen_pair(self, paths: ArrayLike, left_win_size: int, right_win_size: int) -> Any:
         """Skip-gram pairs of walks, of each centre those before it, the nearest first, then those behind it.

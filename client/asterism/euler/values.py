@@ -1,8 +1,8 @@
-"""What Euler's operators give back, as NumPy's arrays or as torch's tensors."""
+"""What Euler's operators give back: NumPy's arrays, or tensors of torch or TensorFlow."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -35,6 +35,9 @@ class Framework(Protocol):
     def texts(self, rows: Sequence[bytes]) -> Any:
         """Byte strings."""
 
+    def operators(self, euler: Any) -> Mapping[str, Callable[..., Any]]:
+        """Operators of an `Euler` that this framework has its own way to call."""
+
 
 class Arrays:
     """NumPy's arrays."""
@@ -52,6 +55,10 @@ class Arrays:
         out: NDArray[Any] = np.empty(len(rows), object)
         out[:] = rows
         return out
+
+    def operators(self, euler: Any) -> Mapping[str, Callable[..., Any]]:
+        """None."""
+        return {}
 
 
 class Tensors:
@@ -73,8 +80,40 @@ class Tensors:
         """A list, for torch has no texts."""
         return list(rows)
 
+    def operators(self, euler: Any) -> Mapping[str, Callable[..., Any]]:
+        """None: gathers and scatters see what they are given."""
+        return {}
 
-FRAMEWORKS: dict[str, type[Arrays] | type[Tensors]] = {"numpy": Arrays, "torch": Tensors}
+
+class TensorFlow:
+    """TensorFlow's tensors; it is imported when the first one is made."""
+
+    def dense(self, array: Values) -> Any:
+        """A tensor."""
+        import tensorflow as tf
+
+        return tf.convert_to_tensor(array)
+
+    def sparse(self, indices: Ids, values: Values, shape: tuple[int, ...]) -> Any:
+        """A sparse tensor."""
+        import tensorflow as tf
+
+        return tf.SparseTensor(indices, values, shape)
+
+    def texts(self, rows: Sequence[bytes]) -> Any:
+        """A tensor of texts."""
+        import tensorflow as tf
+
+        return tf.constant(list(rows), tf.string)
+
+    def operators(self, euler: Any) -> Mapping[str, Callable[..., Any]]:
+        """All that ask the graph, which in a ``tf.function`` are called when that runs; and gathers and scatters, which have gradients."""
+        from asterism.tensorflow.euler import operators
+
+        return operators(euler)
+
+
+FRAMEWORKS: dict[str, type[Arrays] | type[Tensors] | type[TensorFlow]] = {"numpy": Arrays, "torch": Tensors, "tensorflow": TensorFlow}
 
 
 def framework_called(name: str) -> Framework:

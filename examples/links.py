@@ -1,0 +1,168 @@
+"""Predicts links of Facebook's page-page network, once with uniform negatives and once with negatives by popularity, and compares the two.
+
+    python examples/links.py localhost:9669 ../shared/data/facebook     # a service; or a folder in place of its address: embedded
+    python examples/links.py graphs/ ../shared/data/facebook --epochs 5
+
+GraphSAGE over learned vectors, trained on triplets (link, negatives) that PyG's own LinkLoader gives; negatives are any page, or pages by degree to
+the power 0.75 (Mikolov et al. 2013), a table of the graph. A tenth of the links is held back. Each is compared with a pair of the same page and
+another one that it does not like: drawn uniformly, or by degree, as a recommender meets them. The links of a batch are taken out of its messages.
+The folder holds edges.csv. Needs `asterism[pyg]`, and `asterism[services]` for a folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+from torch_geometric.loader import LinkLoader, NodeLoader
+from torch_geometric.nn import SAGEConv
+from torch_geometric.sampler import NegativeSampling
+
+import asterism
+from asterism import Client, Graph
+from asterism.pyg import NeighborSampler, stores
+
+SPACE, DIM, FANOUT, NEGATIVES, BATCH = "links", 64, 10, 4, 4096
+HELD_BACK = 0.1
+SCHEMA = {
+    "parts": 4,
+    "direction": "both",
+    "nodes": {"page": {"weighted": True, "tables": {"popular": "pow(weight, 0.75)"}}},
+    "edges": {"page:likes:page": {}},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Links:
+    """What is learned from, and what is asked."""
+
+    train: Any
+    """int64 [m, 2], each link once."""
+    held: Any
+    """int64 [k, 2], links held back."""
+    uniform: Any
+    """int64 [k]: for each of them a page that its first page does not like, any."""
+    popular: Any
+    """int64 [k], likewise, by degree."""
+    pages: int
+
+
+class Model(torch.nn.Module):
+    """A vector for each page, and one layer of GraphSAGE (Hamilton, Ying & Leskovec 2017); a link scores their product."""
+
+    def __init__(self, pages: int) -> None:
+        super().__init__()
+        self.vectors = torch.nn.Embedding(pages, DIM)
+        torch.nn.init.normal_(self.vectors.weight, std=DIM**-0.5)
+        self.layer = SAGEConv(DIM, DIM)
+
+    def forward(self, pages: Any, edge_index: Any) -> Any:
+        x = self.vectors(pages)
+        return x + self.layer(x, edge_index)
+
+
+def split(root: Path) -> Links:
+    """The links of the file; which are held back, and the pairs beside them, are always the same."""
+    links = np.unique(np.sort(np.loadtxt(root / "edges.csv", np.int64, delimiter=",", skiprows=1), axis=1), axis=0)
+    links = links[links[:, 0] != links[:, 1]]
+    generator, pages = np.random.default_rng(0), int(links.max()) + 1
+    held = generator.random(len(links)) < HELD_BACK
+    known = np.unique(np.concatenate([links @ [pages, 1], links @ [1, pages], np.arange(pages) * (pages + 1)]))
+    asked = np.where(generator.random((held.sum(), 1)) < 0.5, links[held], links[held][:, ::-1])
+    ends = links[~held].reshape(-1)
+
+    def others(draw: Any) -> Any:
+        found = draw(len(asked))
+        while (wrong := np.isin(asked[:, 0] * pages + found, known)).any():
+            found[wrong] = draw(int(wrong.sum()))
+        return found
+
+    uniform, popular = others(lambda n: generator.integers(0, pages, n)), others(lambda n: generator.choice(ends, n))
+    train, asked, uniform, popular = (torch.from_numpy(np.ascontiguousarray(array)) for array in (links[~held], asked, uniform, popular))
+    return Links(train=train, held=asked, uniform=uniform, popular=popular, pages=pages)
+
+
+def load(client: Client, links: Links) -> Graph:
+    """A space of the links that are learned from, both ways; pages weigh their degree."""
+    client.create_space(SPACE, SCHEMA, if_not_exists=True)
+    graph = client.graph(SPACE)
+    if not client.versions(SPACE):
+        both = torch.cat([links.train, links.train.flip(1)]).numpy()
+        graph.upsert_nodes(np.arange(links.pages), "page", weights=np.bincount(both[:, 0], minlength=links.pages))
+        graph.upsert_edges(both[:, 0], both[:, 1], "likes")
+        graph.build()
+    return graph
+
+
+def train(graph: Graph, links: Links, *, negatives: str | None, epochs: int, seed: int, workers: int = 0) -> Any:
+    """Embeddings [pages, DIM], learned with uniform negatives, or by a table of weights."""
+    torch.manual_seed(seed)
+    model = Model(links.pages)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    loader = LinkLoader(
+        stores(graph, {}),
+        NeighborSampler(graph, [FANOUT], negative_weight=negatives),
+        edge_label_index=(None, links.train.t().contiguous()),
+        neg_sampling=NegativeSampling("triplet", NEGATIVES),
+        batch_size=BATCH,
+        shuffle=True,
+        num_workers=workers,
+    )
+    for _ in range(epochs):
+        for batch in loader:
+            near, far = torch.stack([batch.src_index, batch.dst_pos_index]), len(batch.n_id)
+            asked = torch.cat([near[0] * far + near[1], near[1] * far + near[0]])
+            messages = batch.edge_index[:, ~torch.isin(batch.edge_index[0] * far + batch.edge_index[1], asked)]
+            out = model(batch.n_id, messages)
+            score = (out[batch.src_index] * out[batch.dst_pos_index]).sum(1)
+            below = torch.einsum("pd,pnd->pn", out[batch.src_index], out[batch.dst_neg_index.view(-1, NEGATIVES)])
+            loss = -functional.logsigmoid(score).mean() - functional.logsigmoid(-below).mean(0).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return embeddings(graph, model, links.pages)
+
+
+@torch.no_grad()
+def embeddings(graph: Graph, model: Model, pages: int) -> Any:
+    """Of every page."""
+    model.eval()
+    loader = NodeLoader(stores(graph, {}), NeighborSampler(graph, [2 * FANOUT], seed=0), input_nodes=torch.arange(pages), batch_size=BATCH)
+    return torch.cat([model(batch.n_id, batch.edge_index)[: batch.batch_size] for batch in loader])
+
+
+def ranked(out: Any, links: Links, others: Any) -> float:
+    """How often a link held back scores above the pair beside it; by chance 0.5."""
+    src, dst = links.held.t()
+    right, wrong = (out[src] * out[dst]).sum(1), (out[src] * out[others]).sum(1)
+    return float(((right > wrong).double() + 0.5 * (right == wrong).double()).mean())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("where", help="host:port of a service, or a folder")
+    parser.add_argument("root", type=Path, help="the folder with edges.csv")
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=0)
+    args = parser.parse_args()
+    links = split(args.root)
+    with asterism.connect(args.where) if ":" in args.where else asterism.open(args.where) as client, load(client, links).pin() as graph:
+        print(f"{len(links.held):,} links held back; how often one scores above a pair that is none, by how that was drawn")
+        print(f"{'trained with':<26}{'any page':>12}{'by degree':>12}{'s':>8}")
+        for name, table in (("uniform negatives", None), ("negatives by popularity", "popular")):
+            for seed in range(args.seeds):
+                begun = time.perf_counter()
+                out = train(graph, links, negatives=table, epochs=args.epochs, seed=seed, workers=args.workers)
+                figures = [ranked(out, links, others) for others in (links.uniform, links.popular)]
+                print(f"{name:<26}{figures[0]:>12.4f}{figures[1]:>12.4f}{time.perf_counter() - begun:>8.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

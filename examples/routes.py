@@ -1,0 +1,151 @@
+"""Tells the region of an airport from the routes that leave and reach it: a model of several types, on weighted draws.
+
+    python examples/routes.py localhost:9669 ../shared/data/openflights     # a service; or a folder in place of its address: embedded
+    python examples/routes.py graphs/ ../shared/data/openflights --seeds 5
+
+The folder holds the .dat files of openflights.org (examples/schemas/openflights.yaml says which columns). Airports join airports by routes, which
+weigh the airlines that fly them, and airlines join airports, by as many routes as begin there; which country an airport is in is left out, for it
+would tell the answer. An airport's own region, the first word of its time zone, is hidden; those of two thirds of the others are known. GraphSAGE
+over both kinds of node (Hamilton, Ying & Leskovec 2017) is trained through PyG's own NodeLoader, on neighbors drawn by weight, and on uniform ones.
+Needs `asterism[pyg,ingest]`, and `asterism[services]` for a folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+from torch_geometric.loader import NodeLoader
+from torch_geometric.nn import HeteroConv, SAGEConv
+
+import asterism
+from asterism import Client, Graph, ingest
+from asterism.pyg import NeighborSampler, stores
+
+SPACE, SCHEMA = "openflights", Path(__file__).parent / "schemas/openflights.yaml"
+ROUTE, SERVES, SERVED = ("airport", "route", "airport"), ("airline", "serves", "airport"), ("airport", "served_by", "airline")
+FANOUTS = {ROUTE: [6, 4], SERVES: [4, 2], SERVED: [4, 6]}
+HIDDEN, BATCH, UNKNOWN = 32, 128, -1
+FEWEST = 30
+"""Airports of a region that is worth telling."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Airports:
+    """Those that have a route and a region."""
+
+    region: Any
+    """int64 by airport id, `UNKNOWN` where there is none."""
+    regions: list[str]
+    train: Any
+    validation: Any
+    test: Any
+
+
+class Regions(torch.nn.Module):
+    """Two layers over airports and airlines; what is known of an airport is its region, where it is in the training set and no seed."""
+
+    def __init__(self, regions: int) -> None:
+        super().__init__()
+        sizes = {"airport": regions, "airline": 1}
+        self.first = HeteroConv({t: SAGEConv((sizes[t[0]], sizes[t[2]]), HIDDEN) for t in FANOUTS}, aggr="mean")
+        self.second = HeteroConv({t: SAGEConv((HIDDEN, HIDDEN), HIDDEN) for t in (ROUTE, SERVES)}, aggr="mean")
+        self.told = torch.nn.Linear(HIDDEN, regions)
+
+    def forward(self, batch: Any, known: Any) -> Any:
+        airports = batch["airport"]
+        seen = known[airports.n_id].clone()
+        seen[: airports.batch_size] = 0  # nobody is told the answer
+        x = {"airport": seen, "airline": torch.ones(len(batch["airline"].n_id), 1)}
+        edges = {triple: batch[triple].edge_index for triple in FANOUTS}
+        x = {name: functional.dropout(h.relu(), 0.3, self.training) for name, h in self.first(x, edges).items()}
+        return self.told(self.second(x, edges)["airport"].relu()[: airports.batch_size])
+
+
+def load(client: Client, root: Path) -> Graph:
+    """The routes in a space, loaded and built where they are not; rows that name no airport are left out."""
+    client.create_space(SPACE, ingest.schema_of(SCHEMA, root=root), if_not_exists=True)
+    graph = client.graph(SPACE)
+    if not client.versions(SPACE):
+        ingest.load(client, SPACE, SCHEMA, root=root, on_bad_rows="skip")
+        graph.build()
+    return graph
+
+
+def airports(graph: Graph, root: Path) -> Airports:
+    """Whose region is asked for, and whose is known."""
+    with (root / "airports.dat").open(encoding="utf-8", newline="") as file:
+        named = {int(row[0]): row[11].partition("/")[0] for row in csv.reader(file) if "/" in row[11]}
+    ids = np.concatenate([batch.ids for batch in graph.scan_nodes("airport")])
+    flown = ids[graph.degrees(ids, "route", direction="in")[:, 0] > 0]
+    common = [region for region, count in Counter(named.get(i, "") for i in flown.tolist()).most_common() if region and count >= FEWEST]
+    region = torch.full((int(ids.max()) + 1,), UNKNOWN)
+    asked = [i for i in flown.tolist() if named.get(i) in common]
+    region[asked] = torch.tensor([common.index(named[i]) for i in asked])
+    order = torch.tensor(asked)[torch.randperm(len(asked), generator=torch.Generator().manual_seed(0))]
+    train, validation = len(order) * 6 // 10, len(order) * 8 // 10
+    return Airports(region=region, regions=common, train=order[:train], validation=order[train:validation], test=order[validation:])
+
+
+def train(graph: Graph, of: Airports, *, weight: str | None, seed: int, epochs: int, workers: int = 0) -> float:
+    """The share of test airports whose region is told, by the model that was best on the validation ones."""
+    torch.manual_seed(seed)
+    known = torch.zeros(len(of.region), len(of.regions))
+    known[of.train, of.region[of.train]] = 1
+    data = stores(graph, {})
+
+    def loading(ids: Any, **more: Any) -> Any:
+        sampler = NeighborSampler(graph, FANOUTS, weight_attr=weight, seed=None if "shuffle" in more else seed)
+        return NodeLoader(data, sampler, input_nodes=("airport", ids), batch_size=BATCH, **more)
+
+    def right(ids: Any) -> float:
+        model.eval()
+        with torch.no_grad():
+            found = torch.cat([model(batch, known).argmax(1) for batch in loading(ids)])
+        return float((found == of.region[ids]).double().mean())
+
+    model, best, kept = Regions(len(of.regions)), -1.0, {}
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=1e-4)
+    for epoch in range(epochs):
+        model.train()
+        for batch in loading(of.train, shuffle=True, num_workers=workers):
+            seeds = batch["airport"].n_id[: batch["airport"].batch_size]
+            loss = functional.cross_entropy(model(batch, known), of.region[seeds])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        if (epoch % 3 == 2 or epoch + 1 == epochs) and (now := right(of.validation)) > best:
+            best, kept = now, {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(kept)
+    return right(of.test)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("where", help="host:port of a service, or a folder")
+    parser.add_argument("root", type=Path, help="the folder with the .dat files")
+    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=0)
+    args = parser.parse_args()
+    with asterism.connect(args.where) if ":" in args.where else asterism.open(args.where) as client, load(client, args.root).pin() as graph:
+        of = airports(graph, args.root)
+        most = float((of.region[of.test] == of.region[of.train].mode().values).double().mean())
+        print(f"{len(of.regions)} regions, {len(of.train)} airports to train with; the commonest region alone would be right for {most:.3f}")
+        for name, weight in (("uniform neighbors", None), ("neighbors by weight", "weight")):
+            begun = time.perf_counter()
+            found = [train(graph, of, weight=weight, seed=seed, epochs=args.epochs, workers=args.workers) for seed in range(args.seeds)]
+            took = (time.perf_counter() - begun) / args.seeds
+            print(f"{name}: test accuracy {np.mean(found):.3f} +- {np.std(found):.3f} over {args.seeds} seeds, {took:.1f} s each", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""DGL: its own DataLoader on a graph in memory, and blocks from a cluster."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from turns import take_turns, trained
+
+sys.path.append(str(Path(__file__).parents[2] / "kit" / "dgl"))
+from dgl_shim import dgl
+
+import asterism
+from asterism.dgl import blocks
+from asterism.torch import NodeBatches, tensor
+
+
+class Sage(torch.nn.Module):
+    def __init__(self, width: int, hidden: int, classes: int) -> None:
+        super().__init__()
+        self.first, self.second = dgl.nn.pytorch.SAGEConv(width, hidden, "mean"), dgl.nn.pytorch.SAGEConv(hidden, classes, "mean")
+
+    def forward(self, mfgs: Any, x: Any) -> Any:
+        h = self.first(mfgs[0], (x, x[: mfgs[0].num_dst_nodes()])).relu()
+        return self.second(mfgs[1], (h, h[: mfgs[1].num_dst_nodes()]))
+
+
+class InMemory:
+    """DGL's loader, and the features that a model takes."""
+
+    def __init__(self, folder: Path, asked: dict[str, Any]) -> None:
+        src, dst, x, y = (torch.from_numpy(np.load(folder / f"{name}.npy")) for name in ("src", "dst", "x", "y"))
+        self._graph = dgl.graph((src, dst), num_nodes=asked["nodes"]).formats(["csc"])
+        self._graph.create_formats_()
+        self._x, self._y, self._asked = x, y, asked
+
+    def __call__(self) -> Any:
+        sampler = dgl.dataloading.NeighborSampler(self._asked["fanouts"][::-1])
+        every = torch.arange(self._asked["nodes"])
+        loader = dgl.dataloading.DataLoader(self._graph, every, sampler, batch_size=self._asked["batch"], shuffle=True, num_workers=0)
+        for inputs, outputs, mfgs in loader:
+            yield mfgs, self._x[inputs], self._y[outputs]
+
+
+def main(folder: str, addresses: str, said: str) -> None:
+    asked = json.loads(said)
+    torch.set_num_threads(asked["threads"])
+    model = Sage(asked["width"], asked["hidden"], asked["classes"])
+    step = trained(model, lambda batch: torch.nn.functional.cross_entropy(model(batch[0], batch[1]), batch[2]))
+    with asterism.connect(addresses, space="bench") as graph, graph.pin() as held:
+
+        def made(graph: Any, nodes: Any, seed: int) -> Any:
+            found = graph.sample_subgraph(
+                nodes,
+                asked["fanouts"],
+                weighted=False,
+                replace=False,
+                direction="in",
+                expand="every",
+                edge_ids=False,
+                node_features=["x", "y"],
+                seed=seed,
+            )
+            mfgs = blocks(found)
+            columns = found.features["n"]
+            return mfgs, tensor(columns["x"]), tensor(columns["y"][: len(nodes)])
+
+        loaders = {f"DGL {dgl.__version__} DataLoader, in memory": InMemory(Path(folder), asked)}
+        for ahead in asked["ahead"]:
+            loaders[f"blocks of NodeBatches, {ahead} ahead"] = lambda ahead=ahead: NodeBatches(held, "n", asked["batch"], made, seed=1, ahead=ahead)
+        take_turns(loaders, step, asked["steps"], asked["rounds"])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

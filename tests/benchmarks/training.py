@@ -1,0 +1,135 @@
+"""Times a GraphSAGE step and how long it waits for its batch, from a cluster of three storageds and from memory, side by side.
+
+    make pyg-env dgl-env                 # the trainers, each in an environment of its own; what can not be had is left out
+    python -m tests.benchmarks.training  # R-MAT of 500,000 nodes and 5M edges, 100 float32 a node; batches of 1024 seeds, [15, 10] neighbors
+    python -m tests.benchmarks.training --nodes 20000 --edges 200000 --steps 5 --rounds 1    # small
+
+Two layers of GraphSAGE, the same model for all loaders of a framework, with Adam; the loaders of a framework take turns in one process.
+In memory are DGL's own DataLoader, and PyG's NeighborLoader where its sampler is built, or else a sampler of the same law in Python,
+which is slow and named so. Batches ahead are in the making in threads while one is trained on; workers are processes. The trainer and
+the daemons share the machine's cores: what is made ahead is hidden from a step's wait, not from the processors. It asserts nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.kit.cluster import LocalCluster
+
+import asterism
+from asterism.formats.rmat import rmat
+
+ROOT = Path(__file__).resolve().parents[2]
+TRAINERS = Path(__file__).with_name("trainer")
+PYTHONS = {"pyg": ROOT / ".venv-pyg/bin/python", "dgl": ROOT / ".venv-dgl/bin/python"}
+CHUNK, CLASSES = 1 << 18, 16
+
+
+def write(folder: Path, args: argparse.Namespace) -> None:
+    """The graph's files, for trainers in memory and for the cluster alike."""
+    src, dst = rmat(1, 0, 0, args.edges, sources=args.nodes, targets=args.nodes)
+    generator = np.random.default_rng(1)
+    columns = {
+        "src": src,
+        "dst": dst,
+        "x": generator.standard_normal((args.nodes, args.width), np.float32),
+        "y": generator.integers(0, CLASSES, args.nodes),
+    }
+    for name, column in columns.items():
+        np.save(folder / f"{name}.npy", column)
+
+
+def fill(client: asterism.Client, folder: Path, args: argparse.Namespace) -> None:
+    """The same graph in a space, built."""
+    features = {"x": {"shape": [args.width]}, "y": "int64"}
+    client.create_space("bench", {"parts": 8, "direction": "both", "nodes": {"n": {"features": features}}, "edges": {"n:to:n": {}}})
+    src, dst, x, y = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("src", "dst", "x", "y"))
+    load = client.begin_load("bench", source="generated")
+    number = iter(range(1 << 30))
+    for start in range(0, args.nodes, CHUNK // 8):
+        rows = slice(start, min(start + CHUNK // 8, args.nodes))
+        load.write_nodes(next(number), "n", np.arange(rows.start, rows.stop), features={"x": np.array(x[rows]), "y": np.array(y[rows])})
+    for start in range(0, args.edges, CHUNK):
+        load.write_edges(next(number), "to", np.array(src[start : start + CHUNK]), np.array(dst[start : start + CHUNK]), ends_known=True)
+    load.commit()
+    client.graph("bench").build(timeout_s=1800)
+
+
+def told_by(name: str, folder: Path, addresses: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """What a trainer says of its loaders, one after another."""
+    described = folder / "asterism-0.dist-info"  # a trainer installs the package; here it is run from its sources
+    described.mkdir(exist_ok=True)
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: asterism\nVersion: 0\n")
+    rooms = os.pathsep.join([*(str(ROOT / room) for room in ("client", "proto")), str(ROOT), str(folder)])
+    settings = {"PYTHONPATH": rooms, "PYTHONDONTWRITEBYTECODE": "1", "DGLBACKEND": "pytorch", "HOME": str(folder)}
+    asked = {name: getattr(args, name) for name in ("batch", "fanouts", "hidden", "steps", "rounds", "threads", "ahead", "workers", "width", "nodes")}
+    words = [str(PYTHONS[name]), str(TRAINERS / f"of_{name}.py"), str(folder), addresses, json.dumps(asked | {"classes": CLASSES})]
+    command = ["env", *(f"{key}={value}" for key, value in settings.items()), *words]
+    with (folder / f"{name}.log").open("w+") as log, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            yield json.loads(line)
+        if running.wait():
+            log.seek(0)
+            raise RuntimeError(f"the trainer of {name} ended with {running.returncode}:\n{log.read()[-3000:]}")
+
+
+def show(told: list[dict[str, Any]], args: argparse.Namespace) -> None:
+    """A line for each loader of a framework, the one in memory first."""
+    memory = None
+    for one in told:
+        wait, step = np.array(one["wait_s"]), np.array(one["step_s"])
+        epoch = (wait.mean() + step.mean()) * -(-args.nodes // args.batch)
+        memory = memory or epoch
+        share = wait.sum() / (wait.sum() + step.sum())
+        print(
+            f"{one['name']:<46}{1e3 * np.median(wait):>9.1f}{1e3 * np.median(step):>9.1f}{1e3 * (wait + step).mean():>10.1f}{share:>9.1%}"
+            f"{epoch:>10.1f}{epoch / memory:>10.2f}",
+            flush=True,
+        )
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=500_000)
+    parser.add_argument("--edges", type=int, default=5_000_000)
+    parser.add_argument("--width", type=int, default=100, help="float32 of a node")
+    parser.add_argument("--batch", type=int, default=1024, help="seeds of a batch")
+    parser.add_argument("--fanouts", type=int, nargs="+", default=[15, 10])
+    parser.add_argument("--hidden", type=int, default=256)
+    parser.add_argument("--steps", type=int, default=20, help="steps in a turn")
+    parser.add_argument("--rounds", type=int, default=3, help="turns that each loader has")
+    parser.add_argument("--threads", type=int, default=1, help="of the model")
+    parser.add_argument("--ahead", type=int, nargs="+", default=[0, 1, 2, 4])
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--only", nargs="*", default=list(PYTHONS), help="which frameworks")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        write(folder, args)
+        with LocalCluster(storageds=3, folder=folder / "cluster") as cluster:
+            fill(cluster.client(timeout_s=120), folder, args)
+            print(
+                f"{args.nodes:,} nodes, {args.edges:,} edges, {args.width} float32 a node; batches of {args.batch}, {args.fanouts} neighbors; "
+                f"{args.threads} threads of the model on {os.cpu_count()} cores that daemons share; load {os.getloadavg()[0]:.1f}"
+            )
+            print(f"{'':<46}{'wait ms':>9}{'step ms':>9}{'both, mean':>10}{'waits':>9}{'epoch s':>10}{'of memory':>10}")
+            for name in args.only:
+                if not PYTHONS[name].exists():
+                    print(f"{name}: no environment; say `make {name}-env`")
+                    continue
+                show(list(told_by(name, folder, cluster.addresses, args)), args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""Epochs of PyG's loaders that go on where a trainer stopped: every seed once, whatever is killed, restarted or published meanwhile."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.kit.cluster import LocalCluster
+from torch_geometric.loader import LinkLoader, NodeLoader
+
+from asterism import Client, Graph
+from asterism.pyg import NeighborSampler, stores
+from asterism.torch import BatchOrder
+from asterism_proto.errors import InvalidRequest
+
+TRAIN = torch.arange(500, 2300)
+EVERY = Counter(TRAIN.tolist())
+
+
+def with_pid(batch: Any) -> Any:
+    """A batch with the worker that made it, after a moment."""
+    time.sleep(0.05)
+    batch.pid = os.getpid()
+    return batch
+
+
+def loading(graph: Graph, order: BatchOrder, **more: Any) -> Any:
+    return NodeLoader(stores(graph, {"paper": {"y": "label"}}), NeighborSampler(graph, [3, 2], seed=7), TRAIN, batch_sampler=order, **more)
+
+
+def seeds_of(batch: Any) -> list[int]:
+    return TRAIN[batch.input_id].tolist()
+
+
+def drawn(batch: Any) -> tuple[Any, ...]:
+    """What was drawn, to compare."""
+    return batch.n_id.tolist(), batch.e_id.tolist(), batch.y.tolist()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_every_seed_comes_once_an_epoch_over_ranks_and_workers(papers: Graph, workers: int) -> None:
+    orders = [BatchOrder(len(TRAIN), 128, seed=3, rank=rank, world=2) for rank in range(2)]
+    first = []
+    for epoch in range(2):
+        assert {order.epoch for order in orders} == {epoch}
+        assert [len(order) for order in orders] == [8, 8]
+        seen = [[seed for batch in order.through(loading(papers, order, num_workers=workers)) for seed in seeds_of(batch)] for order in orders]
+        assert Counter(itertools.chain(*seen)) == EVERY
+        first.append(seen[0])
+    assert first[0] != first[1]
+
+
+def test_links_come_once_an_epoch_too(papers: Graph) -> None:
+    links = torch.stack([TRAIN, TRAIN.flip(0)])
+    order = BatchOrder(len(TRAIN), 256, seed=1)
+    loader = LinkLoader(
+        stores(papers, {}), NeighborSampler(papers, [2]), edge_label_index=(None, links), batch_sampler=order, neg_sampling="binary", num_workers=2
+    )
+    seen = []
+    for batch in order.through(loader):
+        src, dst = batch.n_id[batch.edge_label_index][:, : len(batch.input_id)]
+        assert torch.equal(torch.stack([src, dst]), links[:, batch.input_id])
+        seen += batch.input_id.tolist()
+    assert sorted(seen) == list(range(len(TRAIN)))
+
+
+def test_a_worker_of_pygs_loader_killed_in_mid_epoch_loses_and_doubles_nothing(papers: Graph) -> None:
+    whole = BatchOrder(len(TRAIN), 100, seed=2)
+    expected = [drawn(batch) for batch in whole.through(loading(papers, whole))]
+    order = BatchOrder(len(TRAIN), 100, seed=2)
+    seen: list[int] = []
+    got: list[Any] = []
+    state = order.state_dict()
+
+    def train() -> None:
+        nonlocal state
+        for batch in order.through(loading(papers, order, num_workers=2, transform=with_pid)):
+            seen.extend(seeds_of(batch))
+            got.append(drawn(batch))
+            state = json.loads(json.dumps(order.state_dict()))
+            if len(got) == 5:
+                os.kill(batch.pid, signal.SIGKILL)
+
+    with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid.* (exited unexpectedly|is killed by signal)"):
+        train()
+    assert 5 <= len(got) < len(expected)
+    resumed = BatchOrder(len(TRAIN), 100, seed=0)
+    resumed.load_state_dict(state)
+    for batch in resumed.through(loading(papers, resumed, num_workers=3)):
+        seen += seeds_of(batch)
+        got.append(drawn(batch))
+    assert Counter(seen) == EVERY
+    assert got == expected
+    assert resumed.epoch == 1
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_server_restarted_in_mid_epoch_is_waited_for_by_pygs_loader(cluster: LocalCluster, workers: int) -> None:
+    with cluster.client().graph("citations").pin() as held:
+        whole, order = (BatchOrder(len(TRAIN), 100, seed=4) for _ in range(2))
+        expected = [drawn(batch) for batch in whole.through(loading(held, whole))]
+        got: list[Any] = []
+        restarted: list[threading.Thread] = []
+        for batch in order.through(loading(held, order, num_workers=workers)):
+            got.append(drawn(batch))
+            if len(got) == 5:
+                cluster.kill("storaged-1")
+                time.sleep(4)  # longer than a single call is tried again
+                restarted.append(threading.Thread(target=cluster.restart, args=("storaged-1",)))
+                restarted[0].start()
+        restarted[0].join(120)
+        assert got == expected
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_version_published_in_mid_epoch_is_not_seen_by_pygs_loader(client: Client, workers: int) -> None:
+    space = f"renewed{workers}"
+    client.create_space(space, {"direction": "both", "nodes": {"paper": {"features": {"at": "int64"}}}, "edges": {"paper:to:paper": {}}})
+    graph = client.graph(space)
+
+    def publish(at: int) -> None:
+        ids = np.arange(400)
+        graph.upsert_nodes(ids, "paper", features={"at": np.full(400, at)})
+        graph.upsert_edges(ids, (ids + at) % 400, "to")
+        graph.build()
+
+    publish(1)
+    with graph.pin() as held:
+        order, seen = BatchOrder(400, 40, seed=8), []
+        loader = NodeLoader(stores(held, {"paper": ["at"]}), NeighborSampler(held, [2]), torch.arange(400), batch_sampler=order, num_workers=workers)
+        for turn, batch in enumerate(order.through(loader)):
+            if turn == 1:
+                publish(2)
+            assert set(batch.at.tolist()) == {1}
+            row, col = batch.n_id[batch.edge_index]
+            assert torch.equal((row + 1) % 400, col), "an edge of the version that is pinned"
+            seen += batch.input_id.tolist()
+        assert sorted(seen) == list(range(400))
+    with graph.pin() as newer:
+        assert newer.degrees(np.arange(400), "to", direction="in").sum() == 800
+
+
+def test_an_epoch_of_pygs_loader_goes_on_over_another_number_of_ranks(papers: Graph) -> None:
+    before = BatchOrder(len(TRAIN), 64, seed=9)
+    seen = [seed for batch in itertools.islice(before.through(loading(papers, before)), 7) for seed in seeds_of(batch)]
+    after = [BatchOrder(len(TRAIN), 64, seed=9, rank=rank, world=3) for rank in range(3)]
+    for order in after:
+        order.reshard([before.state_dict()])
+    seen += [seed for order in after for batch in order.through(loading(papers, order)) for seed in seeds_of(batch)]
+    assert Counter(seen) == EVERY
+    with pytest.raises(InvalidRequest, match="the state is of 1800 nodes, there are 10"):
+        BatchOrder(10, 5, seed=1).load_state_dict(before.state_dict())

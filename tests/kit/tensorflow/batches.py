@@ -1,0 +1,235 @@
+"""Epochs as datasets of TensorFlow: every node once, whoever is killed, restarted or published meanwhile; read by ``tf.function`` and Keras too."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tests.kit.cluster import LocalCluster
+
+import asterism
+from asterism import Client, Graph
+from asterism.records import Ids, Subgraph
+from asterism.tensorflow import NodeBatches
+from asterism_proto.errors import InvalidRequest
+
+PAPERS = 2708
+EVERY = Counter(range(PAPERS))
+KILLED = """
+import json, os, signal, sys
+import numpy as np
+import tensorflow as tf
+import asterism
+from asterism.tensorflow import NodeBatches
+
+address, folder, seen, die_at = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+with asterism.connect(address, space="citations") as graph, graph.pin() as held:
+    batches = NodeBatches(held, "paper", 100, seed=3, ahead=3)
+    manager = tf.train.CheckpointManager(tf.train.Checkpoint(batches=batches), folder, max_to_keep=2)
+    manager.restore_or_initialize()
+    for step, nodes in enumerate(batches):
+        manager.save()
+        with open(seen, "a") as file:
+            file.write(json.dumps(nodes.numpy().tolist()) + "\\n")
+        if step == die_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""A trainer that is killed behind a step."""
+
+
+def sampled(graph: Graph, nodes: Ids, seed: int) -> Subgraph:
+    """What a trainer makes of nodes."""
+    return graph.sample_subgraph(nodes, [3, 2], direction="in", node_features=["label"], seed=seed)
+
+
+def drawn(batch: Any) -> tuple[bytes, ...]:
+    """All that a batch holds, to compare."""
+    return tuple(np.asarray(one).tobytes() for one in tf.nest.flatten(batch))
+
+
+def seeds_of(batch: Any) -> list[int]:
+    return tf.gather(batch["nodes"]["paper"], batch["seeds"]).numpy().tolist()
+
+
+def test_every_node_comes_once_an_epoch_over_ranks_in_an_order_of_its_own(papers: Graph) -> None:
+    ranks = [NodeBatches(papers, "paper", 200, sampled, seed=3, rank=rank, world=2) for rank in range(2)]
+    orders = []
+    for epoch in range(2):
+        assert {rank.epoch for rank in ranks} == {epoch}
+        seen = [[node for batch in rank for node in seeds_of(batch)] for rank in ranks]
+        assert abs(len(seen[0]) - len(seen[1])) <= 1
+        assert Counter(itertools.chain(*seen)) == EVERY
+        orders.append(seen[0])
+    assert orders[0] != orders[1]
+
+
+def test_batches_are_what_the_graph_gives_with_and_without_threads(papers: Graph) -> None:
+    seeds: list[int] = []
+
+    def kept(graph: Graph, nodes: Ids, seed: int) -> Subgraph:
+        seeds.append(seed)
+        return sampled(graph, nodes, seed)
+
+    found = list(NodeBatches(papers, "paper", 500, kept, seed=5, ahead=0))
+    assert [drawn(batch) for batch in NodeBatches(papers, "paper", 500, sampled, seed=5, ahead=3)] == [drawn(batch) for batch in found]
+    for batch, seed in zip(found, seeds[1:], strict=True):  # the first one told what batches are like
+        own = sampled(papers, np.array(seeds_of(batch)), seed)
+        assert batch["row"]["paper:cites:paper"].dtype == tf.int64
+        for name in ("nodes", "row", "col", "edge_ids"):
+            for kind, array in getattr(own, name).items():
+                assert np.array_equal(batch[name][kind], array)
+        assert np.array_equal(batch["features"]["paper"]["label"], np.asarray(own.features["paper"]["label"]))
+        assert batch["num_sampled_edges"]["paper:cites:paper"].numpy().tolist() == list(own.num_sampled_edges["paper:cites:paper"])
+
+
+def test_a_dataset_knows_its_widths_and_goes_through_a_tf_function(papers: Graph) -> None:
+    def fanned(graph: Graph, nodes: Ids, seed: int) -> dict[str, Any]:
+        return {"nodes": nodes, "near": graph.sample_neighbors(nodes, "cites", 4, seed=seed).nodes}
+
+    batches = NodeBatches(papers, "paper", 300, fanned, seed=2)
+    dataset = batches.dataset()
+    assert dataset.element_spec["near"].shape.as_list() == [None, 4]
+
+    @tf.function
+    def total() -> Any:
+        nodes, near = tf.constant(0, tf.int64), tf.constant(0, tf.int64)
+        for batch in dataset:
+            nodes += tf.reduce_sum(batch["nodes"])
+            near += tf.reduce_sum(batch["near"])
+        return nodes, near
+
+    expected = sum(int(batch["near"].numpy().sum()) for batch in NodeBatches(papers, "paper", 300, fanned, seed=2))
+    assert [int(one) for one in total()] == [sum(range(PAPERS)), expected]
+    assert batches.left == PAPERS, "nobody noted a step"
+
+
+def test_keras_trains_on_a_dataset_and_the_position_follows_its_steps(papers: Graph) -> None:
+    met: list[int] = []
+
+    def words(graph: Graph, nodes: Ids, seed: int) -> tuple[Any, Any]:
+        indptr, indices = graph.node_features(nodes, ["words"], "paper")["words"]
+        x = np.zeros((len(nodes), 1433), np.float32)
+        x[np.repeat(np.arange(len(nodes)), np.diff(indptr)), indices] = 1
+        return x, np.asarray(graph.node_features(nodes, ["label"], "paper")["label"])
+
+    batches = NodeBatches(papers, "paper", 256, words, seed=1)
+    model = tf.keras.Sequential([tf.keras.Input((1433,)), tf.keras.layers.Dense(32, "relu"), tf.keras.layers.Dense(7)])
+    model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+    watch = tf.keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: met.append(batches.left))
+    told = model.fit(batches.dataset(), epochs=4, verbose=0, callbacks=[batches.noting(), watch])
+    assert met == [max(PAPERS - 256 * (step % 11 + 1), 0) for step in range(44)]
+    assert batches.epoch == 3
+    assert told.history["accuracy"][-1] > 0.8
+    with pytest.raises(InvalidRequest, match="steps 1: the pass through the dataset has 0 batches"):
+        batches.note()
+
+
+def test_a_trainer_killed_in_mid_epoch_goes_on_from_its_checkpoint_and_no_node_is_lost_or_doubled(cluster: LocalCluster, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    (tmp_path / "trainer.py").write_text(KILLED)
+    codes = []
+    for die_at in (6, 8, 100):
+        words = [sys.executable, str(tmp_path / "trainer.py"), cluster.addresses, str(tmp_path / "kept"), str(seen), str(die_at)]
+        codes.append(subprocess.run(words, timeout=120, check=False).returncode)
+    assert codes == [-9, -9, 0]
+    steps = [json.loads(line) for line in seen.read_text().splitlines()]
+    assert len(steps) == 28
+    assert Counter(node for nodes in steps for node in nodes) == EVERY
+    with cluster.client().graph("citations").pin() as held:
+        assert [nodes.numpy().tolist() for nodes in NodeBatches(held, "paper", 100, seed=3)] == steps
+
+
+def test_a_server_restarted_in_mid_epoch_is_waited_for(cluster: LocalCluster) -> None:
+    with cluster.client().graph("citations").pin() as held:
+        expected = [drawn(batch) for batch in NodeBatches(held, "paper", 200, sampled, seed=4)]
+        got, restarted = [], []
+        for batch in NodeBatches(held, "paper", 200, sampled, seed=4):
+            got.append(drawn(batch))
+            if len(got) == 4:
+                cluster.kill("storaged-1")
+                time.sleep(4)  # longer than a single call is tried again
+                restarted.append(threading.Thread(target=cluster.restart, args=("storaged-1",)))
+                restarted[0].start()
+        restarted[0].join(120)
+        assert got == expected
+
+
+def test_a_version_published_in_mid_epoch_is_not_seen(client: Client) -> None:
+    client.create_space("growing", {"direction": "both", "nodes": {"paper": {"features": {"at": "int64"}}}, "edges": {"paper:to:paper": {}}})
+    graph = client.graph("growing")
+
+    def publish(count: int, at: int) -> None:
+        ids = np.arange(count)
+        graph.upsert_nodes(ids, "paper", features={"at": np.full(count, at)})
+        graph.upsert_edges(ids, (ids + at) % count, "to")
+        graph.build()
+
+    def at_of(graph: Graph, nodes: Ids, seed: int) -> Subgraph:
+        return graph.sample_subgraph(nodes, [2], direction="in", node_features=["at"], seed=seed)
+
+    publish(400, 1)
+    with graph.pin() as held:
+        seen, batches = [], NodeBatches(held, "paper", 40, at_of, seed=8)
+        for turn, batch in enumerate(batches):
+            if turn == 2:
+                publish(500, 2)
+            assert int(batch["version"]) == 1
+            assert set(batch["features"]["paper"]["at"].numpy().tolist()) == {1}
+            seen += seeds_of(batch)
+        assert Counter(seen) == Counter(range(400))
+        with graph.pin() as newer, pytest.raises(InvalidRequest, match="of 'paper' in version 1, this reads 'paper' in version 2"):
+            NodeBatches(newer, "paper", 40, seed=8).load_state_dict(batches.state_dict())
+
+
+def test_an_epoch_goes_on_where_it_was_left_also_over_other_ranks(papers: Graph) -> None:
+    cut = NodeBatches(papers, "paper", 250, sampled, seed=5)
+    whole = [drawn(batch) for batch in NodeBatches(papers, "paper", 250, sampled, seed=5)]
+    begun = [drawn(batch) for batch in itertools.islice(cut, 4)]
+    state = json.loads(json.dumps(cut.state_dict()))
+    resumed = NodeBatches(papers, "paper", 250, sampled, seed=0)
+    resumed.load_state_dict(state)
+    assert begun + [drawn(batch) for batch in resumed] == whole
+    ranks = [NodeBatches(papers, "paper", 250, seed=5, rank=rank, world=3) for rank in range(3)]
+    for rank in ranks:
+        rank.reshard([state])
+    left = [node for rank in ranks for nodes in rank for node in nodes.numpy().tolist()]
+    assert len(left) == len(set(left)) == PAPERS - 1000
+
+
+def test_an_error_of_a_batch_is_raised_as_it_is_and_the_batch_comes_again(papers: Graph) -> None:
+    failing = [True]
+
+    def once(graph: Graph, nodes: Ids, seed: int) -> Ids:
+        if 2000 in nodes.tolist() and failing.pop():
+            failing.append(False)
+            raise asterism.NotFound("no such feature")
+        return nodes
+
+    batches = NodeBatches(papers, "paper", 100, once, seed=1, ahead=2)
+    seen: list[int] = []
+
+    def train() -> None:
+        for nodes in batches:
+            seen.extend(nodes.numpy().tolist())
+
+    with pytest.raises(asterism.NotFound, match="no such feature"):
+        train()
+    train()
+    assert Counter(seen) == EVERY
+
+
+def test_what_can_not_be_gone_through_is_refused(papers: Graph, client: Client) -> None:
+    with pytest.raises(InvalidRequest, match=r"hold one: with graph\.pin"):
+        NodeBatches(client.graph("citations"), "paper", 10, seed=1)
+    with pytest.raises(InvalidRequest, match="rank 2 of 2"):
+        NodeBatches(papers, "paper", 10, seed=1, rank=2, world=2)
