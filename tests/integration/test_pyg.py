@@ -41,10 +41,11 @@ def test_examples_learn_from_a_cluster(pyg_python: Path, shared: Path, tmp_path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", pyg_env.names("learning_slow.py"))
-def test_learning_over_several_seeds(pyg_python: Path, shared: Path, tmp_path: Path, name: str) -> None:
-    ended = pyg_env.outcomes(pyg_python, "learning_slow.py", "-s", home=tmp_path)
+@pytest.mark.parametrize("module", ["learning_slow.py", "linking_slow.py"])
+def test_learning_over_several_seeds(pyg_python: Path, shared: Path, tmp_path: Path, module: str) -> None:
+    ended = pyg_env.outcomes(pyg_python, module, "-s", home=tmp_path)
     print(ended.output)
+    (name,) = pyg_env.names(module)
     ended.require(name)
 
 

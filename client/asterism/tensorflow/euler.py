@@ -161,7 +161,7 @@ def _either(eager: Callable[..., Any], plain: Callable[..., Any], answer: Callab
     @wraps(plain)
     def operator(*args: Any, **kwargs: Any) -> Any:
         if tf.executing_eagerly():
-            return eager(*args, **kwargs)
+            return eager(*map(_array, args), **{name: _array(value) for name, value in kwargs.items()})
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         words = dict(bound.arguments)
@@ -178,6 +178,11 @@ def _either(eager: Callable[..., Any], plain: Callable[..., Any], answer: Callab
         return _shaped(gives, leaves)
 
     return operator
+
+
+def _array(value: Any) -> Any:
+    """An argument as it is, a tensor as an array."""
+    return value.numpy() if tf.is_tensor(value) and not isinstance(value, tf.SparseTensor) else value
 
 
 def _laid_flat(found: Any) -> Iterator[Any]:

@@ -12,7 +12,7 @@ def test_a_model_of_several_types_learns_regions_from_weighted_routes() -> None:
     with LocalCluster(storageds=3) as cluster, routes.load(cluster.client(), root).pin() as graph:
         of = routes.airports(graph, root)
         assert not set(of.train.tolist()) & set(of.test.tolist())
-        found = routes.train(graph, of, weight="weight", seed=0, epochs=6)
+        found = routes.train(graph, of, weight="weight", seed=0, epochs=4)
     commonest = float((of.region[of.test] == of.region[of.train].mode().values).double().mean())
     print(f"{found} of {len(of.test)}, by the commonest region alone {commonest}")
     assert commonest < 0.4

@@ -124,7 +124,7 @@ def test_keras_trains_on_a_dataset_and_the_position_follows_its_steps(papers: Gr
 
     batches = NodeBatches(papers, "paper", 256, words, seed=1)
     model = tf.keras.Sequential([tf.keras.Input((1433,)), tf.keras.layers.Dense(32, "relu"), tf.keras.layers.Dense(7)])
-    model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+    model.compile(tf.keras.optimizers.Adam(0.01), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
     watch = tf.keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: met.append(batches.left))
     told = model.fit(batches.dataset(), epochs=4, verbose=0, callbacks=[batches.noting(), watch])
     assert met == [max(PAPERS - 256 * (step % 11 + 1), 0) for step in range(44)]
