@@ -91,11 +91,11 @@ class NodeBatches(Batches, tf.train.experimental.PythonState):  # type: ignore[m
         """What is left of the epoch as a ``tf.data.Dataset``, for ``model.fit`` or a loop in a ``tf.function``.
 
         A pass through it moves nothing by itself, for nobody can see how far ahead a pipeline has read: say `note` after each step, as
-        `noting` does where Keras trains. Then the pass behind the last step of an epoch gives the next one.
+        `noting` does where Keras trains. The last step of an epoch begins the next one.
         """
 
         def begun() -> Iterator[Any]:
-            if self._parts and not self.left:
+            if not self.left:
                 self.set_epoch(self.epoch + 1)
             self._begin(1)
             self._handed_over = deque()
@@ -115,6 +115,8 @@ class NodeBatches(Batches, tf.train.experimental.PythonState):  # type: ignore[m
             raise InvalidRequest(f"steps {steps}: the pass through the dataset has {len(self._handed_over)} batches that were given and not noted")
         for _ in range(steps):
             self._note(self._handed_over.popleft())
+        if not self.left:
+            self.set_epoch(self.epoch + 1)
 
     def noting(self) -> Any:
         """A callback for ``model.fit(batches.dataset(), callbacks=[...])`` that notes each step."""
