@@ -117,6 +117,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         write(folder, args)
+        (folder / "cluster").mkdir()
         with LocalCluster(storageds=3, folder=folder / "cluster") as cluster:
             fill(cluster.client(timeout_s=120), folder, args)
             print(

@@ -20,7 +20,7 @@ from asterism_proto import errors
 
 PAGES = [pytest.param(page, id=str(page.relative_to(pages.ROOT))) for page in pages.all_pages()]
 MODULES = [f"asterism.{name}" for name in ("aio", "backup", "euler", "export", "ingest", "objects", "ops", "pglbox", "records", "verification")]
-FRAMEWORKS = {"asterism.torch", "asterism.pyg", "asterism.dgl"}
+FRAMEWORKS = {"asterism.torch", "asterism.pyg", "asterism.dgl", "asterism.tensorflow"}
 """Not importable without theirs: read from their files."""
 
 
