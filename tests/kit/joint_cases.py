@@ -26,6 +26,9 @@ SCHEMA: dict[str, Any] = {
 }
 
 
+_SOME = "type == 'item' and price < 0.5 or type == 'user' and `in` != 'graph 3' or type == 'shop'"
+
+
 def item_ids() -> np.ndarray:
     """Ids between those of users and far beyond."""
     return np.concatenate([np.arange(USERS, USERS + ITEMS // 2), np.arange(ITEMS // 2) * 977_123 + 10**9]).astype(np.int64)
@@ -55,6 +58,11 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
     nodes = np.concatenate([np.arange(0, USERS, 3), item_ids()[::2], [10**12, -1, 5 * 10**12], np.arange(4)])
     return {
         "types": lambda: graph.node_types(nodes),
+        "nodes like others where": lambda: graph.sample_nodes_like(nodes, 4, where=_SOME, unknown="none", probabilities=True, seed=SEED),
+        "negatives where": lambda: graph.sample_negatives(nodes, 4, exclude=nodes, where=_SOME, seed=SEED),
+        "neighbors where": lambda: graph.sample_neighbors(
+            nodes, None, 4, where="dst.type != 'item' or dst.price < 0.6 and src.weight > 0", edge_ids=True, seed=SEED
+        ),
         "neighbors": lambda: graph.sample_neighbors(nodes, None, 4, edge_ids=True, probabilities=True, seed=SEED),
         "distinct neighbors": lambda: graph.sample_neighbors(nodes, None, 4, replace=False, direction="in", seed=SEED),
         "fanout": lambda: graph.sample_fanout(nodes, [None, ["buys", "near", "in"]], [3, 2], edge_ids=True, seed=SEED),
