@@ -11,12 +11,7 @@ from tests.kit import pages
 from tests.kit.cluster import LocalCluster
 from tests.kit.pages import Block, Runner
 
-RUN_ELSEWHERE = {
-    "README.md": "test_readme.py",
-    "training.md": "test_training_page.py",
-    "euler.md": "test_euler_page.py",
-    "pglbox.md": "test_pglbox_page.py",
-}
+RUN_ELSEWHERE = {"README.md": "test_readme.py", "training.md": "test_training_page.py", "euler.md": "test_euler_page.py", "pglbox.md": "test_pglbox_page.py"}
 """Pages whose programs have a test of their own."""
 OF_A_SHOP = """
 import numpy as np
@@ -45,8 +40,15 @@ dgl_ids, ids = np.arange(5), np.arange(7)
 """,
     "loading.md": """
 from pathlib import Path
+import networkx
+import numpy as np
+import pandas
+import scipy.sparse
 import asterism
 from asterism.formats.generate import Shop, write_dgl
+counts, citations = (scipy.sparse.random(20, columns, 0.2, random_state=1) for columns in (30, 20))
+orders = pandas.DataFrame({"who": np.arange(40) % 10, "what": np.arange(40) % 7, "amount": np.arange(40) + 0.5})
+users, items = pandas.DataFrame({"id": np.arange(300)}), pandas.DataFrame({"id": np.arange(50)})
 client = asterism.connect("localhost:9669")
 write_dgl(Shop(users=300, items=50, clicks=2000, seed=1), Path("demo-data"))
 """,
