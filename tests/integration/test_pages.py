@@ -11,8 +11,8 @@ from tests.kit import pages
 from tests.kit.cluster import LocalCluster
 from tests.kit.pages import Block, Runner
 
-RUN_ELSEWHERE = {"README.md": "test_readme.py", "training.md": "test_training_page.py", "euler.md": "test_euler_page.py", "pglbox.md": "test_pglbox_page.py"}
-"""Pages whose programs have a test of their own."""
+RUN_ELSEWHERE = {"README.md", "training.md", "euler.md", "pglbox.md"}
+"""Pages whose programs have a test of their own: in `tests/house/test_readme.py`, and in ``test_*_page.py`` beside this one."""
 OF_A_SHOP = """
 import numpy as np
 import asterism
@@ -64,20 +64,27 @@ def cluster() -> Iterator[LocalCluster]:
         yield running
 
 
+@pytest.fixture
+def no_spaces(cluster: LocalCluster) -> Iterator[None]:
+    yield
+    with cluster.client() as client:
+        for space in client.spaces():
+            client.drop_space(space.name)
+
+
 @pytest.mark.pyg
 @pytest.mark.dgl
+@pytest.mark.usefixtures("no_spaces")
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name not in RUN_ELSEWHERE], ids=lambda page: page.name)
 def test_the_code_of_a_page_runs(page: Path, pyg_python: Path, dgl_python: Path, cluster: LocalCluster, tmp_path: Path) -> None:
     pythons = {"python": Path(sys.executable), "python torch": pyg_python, "python dgl": dgl_python}
-    instead = {"localhost:9669": cluster.addresses, **SIZES}
+    # What is said by hand goes to one address.
+    instead = {"localhost:9669": cluster["graphd-0"].address if page.name == "protocol.md" else cluster.addresses, **SIZES}
     with Runner(page, tmp_path, pythons, instead, {"ASTERISM_ADDRESS": cluster.addresses}) as runner:
         if page.name in BEFORE:
             runner.run(Block(kind="python", file="", code=BEFORE[page.name], line=0))
         for block in pages.blocks(page):
             runner.run(block)
-    with cluster.client() as client:
-        for space in client.spaces():
-            client.drop_space(space.name)
 
 
 def test_a_block_that_fails_is_named_by_its_page_and_line(tmp_path: Path) -> None:
