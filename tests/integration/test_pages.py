@@ -18,6 +18,7 @@ import numpy as np
 import asterism
 client = asterism.connect("localhost:9669")
 client.create_space("shop", {
+    "direction": "both",
     "nodes": {"user": {"features": {"age": "float32"}}, "item": {"weighted": True, "features": {"vector": {"dtype": "float32", "shape": [4]}}}},
     "edges": {"user:buys:item": {"weighted": True}, "item:bought_by:user": {}},
 })
