@@ -41,15 +41,8 @@ dgl_ids, ids = np.arange(5), np.arange(7)
 """,
     "loading.md": """
 from pathlib import Path
-import networkx
-import numpy as np
-import pandas
-import scipy.sparse
 import asterism
 from asterism.formats.generate import Shop, write_dgl
-counts, citations = (scipy.sparse.random(20, columns, 0.2, random_state=1) for columns in (30, 20))
-orders = pandas.DataFrame({"who": np.arange(40) % 10, "what": np.arange(40) % 7, "amount": np.arange(40) + 0.5})
-users, items = pandas.DataFrame({"id": np.arange(300)}), pandas.DataFrame({"id": np.arange(50)})
 client = asterism.connect("localhost:9669")
 write_dgl(Shop(users=300, items=50, clicks=2000, seed=1), Path("demo-data"))
 """,
