@@ -10,7 +10,6 @@ import numpy as np
 
 from asterism import Client, Graph
 from asterism.records import FeatureValue
-from asterism_proto.errors import AsterismError
 
 PEOPLE, PAPERS, WRITES, CITES = 400, 90, 2500, 900
 PARTS = 10
@@ -236,7 +235,7 @@ def _under_conditions(graph: Graph, people: np.ndarray, papers: np.ndarray, mixe
     """Calls under conditions that read what is kept with the rows, at either end of them, and elsewhere."""
     each = "type == 'writes' and when < 2000 and dst.vec[0] > 20 or type == 'cites' and dst.vec[2] < 150 or type == 'by' and dst.name != 'person 7'"
     back = "type == 'writes' and src.age > 20 and when in (1, 5, 8, 13) or type == 'cites' and weight > 1 or type == 'by' and src.words is null"
-    joined, apart = "dst.vec[1] > 60 or src.vec[0] > dst.weight", "dst.words is not null or src.vec[1] < 90"
+    apart = "dst.words is not null or src.vec[1] < 90"
     return {
         "nodes where": lambda: graph.sample_nodes(700, "person", where="age < 30 and name != 'person 7'", probabilities=True, seed=SEED),
         "nodes of several types where": lambda: graph.sample_nodes(
@@ -272,16 +271,7 @@ def _under_conditions(graph: Graph, people: np.ndarray, papers: np.ndarray, mixe
         "heaviest neighbors where": lambda: graph.top_k_neighbors(papers, ["writes", "cites"], 4, direction="in", where=back, edge_ids=True),
         "degrees where": lambda: graph.degrees(papers, "cites", where=apart, weight="recent"),
         "edges between lists where": lambda: graph.adjacency(papers, papers, "cites", where=apart, edge_ids=True),
-        "what is compared across": lambda: _refusal(lambda: graph.sample_edges(5, "cites", where=joined)),
     }
-
-
-def _refusal(call: Callable[[], Any]) -> list[str]:
-    try:
-        call()
-    except AsterismError as error:
-        return [type(error).__name__, error.message]
-    return []
 
 
 def answers(graph: Graph) -> dict[str, str]:
