@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 
+_UNITS = frozenset({"bytes", "files"})
+
+
 class Progressed(Protocol):
     """Whoever is told how far something is."""
 
@@ -57,9 +60,15 @@ class _Bars:
             completed=done,
             total=total or None,
             rows=f"{done:,}/{total:,}" if total else f"{done:,}" if done else "",
-            rate=f"{rate:,.0f} rows/s" if rate else "",
+            rate=f"{rate:,.0f} {_unit(what)}/s" if rate else "",
             left=f"{left_s:,.0f} s left" if left_s else "",
         )
+
+
+def _unit(what: str) -> str:
+    """What is counted, where its name ends with that; else rows."""
+    last = what.rpartition(" ")[2]
+    return last if last in _UNITS else "rows"
 
 
 def plain(value: Any) -> Any:

@@ -1,0 +1,50 @@
+"""The command's bars on a real terminal: rows, rows a second, and the time that is left."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+from tests.kit.large_graph import LargeGraph
+
+from asterism import export
+
+
+def shown(*words: object, columns: int = 80) -> str:
+    """What a terminal of so many columns gets of the command, whose output is elsewhere."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    command = [sys.executable, "-c", "from asterism.cli import main; main()", *map(str, words)]
+    environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "1"}
+    environment.pop("COLUMNS", None)
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave, env=environment) as process:
+        os.close(slave)
+        seen = b""
+        try:
+            while piece := os.read(master, 1 << 16):
+                seen += piece
+        except OSError:  # the other end is closed
+            pass
+        assert process.wait(60) == 0, seen[-2000:]
+    os.close(master)
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
+
+
+def test_bars_of_exports_show_rows_a_second_and_the_time_that_is_left_in_eighty_columns(tmp_path: Path) -> None:
+    export.dgl(LargeGraph(nodes=60_000, edges=900_000, sparse=False), tmp_path / "dgl", parts=16, workers=1)
+    seen = shown("export", "pyg", tmp_path / "dgl", tmp_path / "pyg")
+    told = re.findall(r"pyg parts \S+ +([\d,]+)/900,000 +([\d,]+) rows/s +([\d,]+) s left", seen)
+    assert len(told) > 2, seen[-2000:]
+    rows = [int(each[0].replace(",", "")) for each in told]
+    assert rows == sorted(rows)
+    assert re.search(r"900,000/900,000 +[\d,]+ rows/s", seen), seen[-2000:]
+    seen = shown("export", "verify", tmp_path / "dgl")
+    assert re.search(r"verify bytes \S+ +[\d,]+/[\d,]+ +[\d,]+ bytes/s", seen), seen[-2000:]
+    assert "…" not in seen
