@@ -21,10 +21,9 @@ def shown(*words: object, columns: int = 80) -> str:
     """What a terminal of so many columns gets of the command, whose output is elsewhere."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    command = [sys.executable, "-c", "from asterism.cli import main; main()", *map(str, words)]
-    environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "1"}
-    environment.pop("COLUMNS", None)
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave, env=environment) as process:
+    program = [sys.executable, "-c", "from asterism.cli import main; main()", *map(str, words)]
+    command = ["env", "-u", "COLUMNS", "TERM=xterm", "NO_COLOR=1", *program]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave) as process:
         os.close(slave)
         seen = b""
         try:

@@ -1,0 +1,56 @@
+"""How much memory there is to be had, of the machine and of control groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from asterism.export import memory
+
+GIB = 1 << 30
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with 16 GiB to be had."""
+    (tmp_path / "meminfo").write_text(f"MemTotal: 99 kB\nMemAvailable: {16 << 20} kB\n")
+    (tmp_path / "groups").mkdir()
+    for name, path in (("_MEMINFO", "meminfo"), ("_GROUPS", "groups"), ("_OWN", "own")):
+        monkeypatch.setattr(memory, name, tmp_path / path)
+    return tmp_path
+
+
+def group(folder: Path, files: Mapping[str, object]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, value in files.items():
+        (folder / name).write_text(f"{value}\n")
+
+
+def test_a_machine_without_groups_gives_what_it_has(machine: Path) -> None:
+    assert memory.available_bytes() == 16 * GIB
+    (machine / "meminfo").unlink()
+    assert memory.available_bytes() is None
+
+
+def test_the_tightest_group_above_counts_and_pages_of_files_are_free(machine: Path) -> None:
+    (machine / "own").write_text("0::/work/mine\n")
+    group(machine / "groups/work/mine", {"memory.max": "max", "memory.current": GIB, "memory.stat": "anon 1"})
+    assert memory.available_bytes() == 16 * GIB
+    stat = f"anon {GIB}\nactive_file {GIB}\ninactive_file {2 * GIB}"
+    group(machine / "groups/work", {"memory.max": 8 * GIB, "memory.current": 6 * GIB, "memory.stat": stat})
+    assert memory.available_bytes() == 5 * GIB
+
+
+def test_a_container_sees_its_group_as_the_root(machine: Path) -> None:
+    (machine / "own").write_text("0::/\n")
+    group(machine / "groups", {"memory.max": 4 * GIB, "memory.current": GIB, "memory.stat": "inactive_file 0"})
+    assert memory.available_bytes() == 3 * GIB
+
+
+def test_groups_of_the_first_version_are_known_too(machine: Path) -> None:
+    (machine / "own").write_text("9:name=systemd:/else\n4:cpu,memory:/work\n")
+    group(machine / "groups/memory", {"memory.limit_in_bytes": 1 << 62, "memory.usage_in_bytes": GIB, "memory.stat": ""})
+    group(machine / "groups/memory/work", {"memory.limit_in_bytes": 2 * GIB, "memory.usage_in_bytes": GIB, "memory.stat": "active_file 5"})
+    assert memory.available_bytes() == GIB + 5
