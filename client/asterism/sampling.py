@@ -41,7 +41,7 @@ class Sampler:
         self._session = session
         self._lease = lease
         self.space = space
-        self.version = version
+        self.version: int | None = version
         """The one that every call reads; None: the current one, or the one that a call names."""
 
     def __repr__(self) -> str:
