@@ -35,11 +35,11 @@ def test_a_machine_without_groups_gives_what_it_has(machine: Path) -> None:
 
 
 def test_the_tightest_group_above_counts_and_pages_of_files_are_free(machine: Path) -> None:
-    (machine / "own").write_text("0::/work/mine\n")
-    group(machine / "groups/work/mine", {"memory.max": "max", "memory.current": GIB, "memory.stat": "anon 1"})
+    (machine / "own").write_text("0::/job/mine\n")
+    group(machine / "groups/job/mine", {"memory.max": "max", "memory.current": GIB, "memory.stat": "anon 1"})
     assert memory.available_bytes() == 16 * GIB
     stat = f"anon {GIB}\nactive_file {GIB}\ninactive_file {2 * GIB}"
-    group(machine / "groups/work", {"memory.max": 8 * GIB, "memory.current": 6 * GIB, "memory.stat": stat})
+    group(machine / "groups/job", {"memory.max": 8 * GIB, "memory.current": 6 * GIB, "memory.stat": stat})
     assert memory.available_bytes() == 5 * GIB
 
 
