@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-LANES = 64
-"""Walks under way at a time."""
+LANES, GROUP = 64, 8
+"""Walks under way at a time, and which go a read further together."""
 FIELDS = 25
 (
     WALK,
@@ -41,8 +41,9 @@ that of the draw's position, as `graphkit.rng.tagged` makes it. ``SLOT``: of the
 led; -1 for none. The last four belong to a search."""
 FRESH = -2
 """As a degree: the node's row has not been looked up. -1: where its edges are has not been read."""
-TAKEN, REFUSED, HANGING, ASKED, BACK = range(5)
-"""Fates: a step is taken, is not, hangs on an edge that is elsewhere, on one that is here, leads back to the start."""
+TAKEN, REFUSED, HANGING, BACK, ASKED, OPENING = range(6)
+"""Fates: a step is taken, is not, hangs on an edge that is elsewhere, leads back to the start; and while there is none, hangs on an edge
+that is here, is not drawn yet."""
 
 IDS, KINDS, POSITIONS, DONE, ATTEMPTS, STARTS, START_KINDS, BEFORES, BEFORE_KINDS = range(9)
 """Rows of ``walkers``, int64[9, m]: where walks are and its type, their numbers in the request, steps behind each, the attempt that the

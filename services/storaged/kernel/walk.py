@@ -1,7 +1,8 @@
 """Walks, all their steps in one pass: some dozens are under way at a time, each at a step of its own.
 
 What `storaged.kernel.neighbors` draws of one neighbor a hop, with the same words and so the same steps. Reads at random wait for memory
-one behind another within a walk (row, column, neighbor), so walks take turns: a round takes every walk one read further.
+one behind another within a walk (row, column, neighbor), so walks take turns, a group at a time: while one group asks for its
+columns, another one that asked some turns ago reads them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from storaged.kernel.lanes import (
     FATE,
     FOUND,
     FRESH,
+    GROUP,
     HANGING,
     IDS,
     KIND,
@@ -43,6 +45,7 @@ from storaged.kernel.lanes import (
     OPEN_EID,
     OPEN_ID,
     OPEN_TYPE,
+    OPENING,
     PART,
     POSITIONS,
     REFUSED,
@@ -58,6 +61,17 @@ from storaged.kernel.lanes import (
 )
 from storaged.kernel.stride import arrive, choose, lead, seek
 from storaged.kernel.table import EID, NBR, part_at, row_at
+
+_GROUPS = LANES // GROUP
+_GAP = 2
+"""Turns between what a group asks for and what it reads."""
+
+
+@inlined
+def _group(turn: Whole) -> tuple[Whole, Whole]:
+    """The lanes whose turn it is."""
+    first = (turn % _GROUPS) * GROUP
+    return first, first + GROUP
 
 
 @inlined
@@ -101,6 +115,7 @@ def _load(
 def _go(
     lanes: NDArray[np.int64],
     lane: Whole,
+    back: bool,
     walkers: NDArray[np.int64],
     table: NDArray[np.int64],
     ends: NDArray[np.int64],
@@ -112,8 +127,8 @@ def _go(
     types: NDArray[np.int32],
     eids: NDArray[np.int64],
 ) -> bool:
-    """Take a step that counts; gives whether the walk goes on here."""
-    walk, step, back = lanes[lane, WALK], lanes[lane, STEP], lanes[lane, FATE] == BACK
+    """Take a step that counts, ``back`` to the start or on; gives whether the walk goes on here."""
+    walk, step = lanes[lane, WALK], lanes[lane, STEP]
     at = step - walkers[DONE, walk]
     found, edge = np.int64(-1), np.int64(-1)
     if back:
@@ -170,15 +185,16 @@ def _settle(
     hanging: NDArray[np.int64],
 ) -> None:
     """Do what the fate of a walk's draw says; where the walk is through here, another one takes its lane."""
-    turns = steps.shape[0]
-    if lanes[lane, FATE] == REFUSED:
+    turns, fate = steps.shape[0], lanes[lane, FATE]
+    lanes[lane, FATE] = OPENING
+    if fate == REFUSED:
         lanes[lane, ATTEMPT] += 1
         return
-    if lanes[lane, FATE] == HANGING:
+    if fate == HANGING:
         _hold(lanes, lane, table, way, eids.shape[0] > 0, hanging)
         goes = _load(lanes, lane, cursor, walkers, table, ends, held, turns, way)
     else:
-        goes = _go(lanes, lane, walkers, table, ends, held, turns, way, done, ids, types, eids)
+        goes = _go(lanes, lane, fate == BACK, walkers, table, ends, held, turns, way, done, ids, types, eids)
         if not goes:
             goes = _load(lanes, lane, cursor, walkers, table, ends, held, turns, way)
     if not goes:
@@ -233,32 +249,28 @@ def take_walks(
     cursor : int64[2], inout
         The walk to put under way next, and how many are. At the beginning 0, 0; when all is done the second is 0 again.
     rounds : int64
-        How many to take at most, so that somebody may look at the clock between calls.
+        How often each walk gets its turn at most, so that somebody may look at the clock between calls.
     """
-    turns, want_eids, top = steps.shape[0], eids.shape[0] > 0, min(LANES, walkers.shape[1])
-    asking = np.empty(LANES, np.int64)
+    turns, want_eids = steps.shape[0], eids.shape[0] > 0
+    asking, asked = np.empty(LANES, np.int64), 0
     if cursor[0] == 0:
-        for lane in range(top):
+        for lane in range(LANES):
             if _load(lanes, lane, cursor, walkers, table, ends, held, turns, way):
                 cursor[1] += 1
                 arrive(lanes, lane, table, ends, steps, way)
-    for _ in range(rounds):
+            lanes[lane, FATE] = OPENING
+    for tick in range(rounds * _GROUPS):
         if cursor[1] == 0:
             break
-        if way.scattered:
-            for lane in range(top):
-                if lanes[lane, WALK] >= 0 and lanes[lane, DEGREE] == FRESH:
-                    arrive(lanes, lane, table, ends, steps, way)
-        for lane in range(top):
-            if lanes[lane, WALK] >= 0:
+        for lane in range(*_group(tick)):
+            if lanes[lane, WALK] >= 0 and lanes[lane, DEGREE] != FRESH and lanes[lane, FATE] == OPENING:
                 choose(lanes, lane, walkers, table, ends, steps, keys, way)
         if want_eids or not way.uniform:
-            for lane in range(top):
-                if lanes[lane, WALK] >= 0 and lanes[lane, SLOT] >= 0:
+            for lane in range(*_group(tick - _GAP)):
+                if lanes[lane, FATE] < ASKED and lanes[lane, SLOT] >= 0:
                     lead(lanes, lane, table, way, want_eids)
-        asked = 0
-        for lane in range(top):
-            if lanes[lane, WALK] < 0:
+        for lane in range(*_group(tick - 2 * _GAP)):
+            if lanes[lane, FATE] >= ASKED:
                 continue
             if lanes[lane, SLOT] >= 0:
                 lanes[lane, FOUND] = i64_at(np.uint64(table[lanes[lane, EDGE] * way.parts + lanes[lane, PART], NBR]), lanes[lane, SLOT])
@@ -269,7 +281,12 @@ def take_walks(
                 asked += 1
             else:
                 _settle(lanes, lane, cursor, walkers, table, ends, held, steps, way, done, ids, types, eids, hanging)
-        if asked > 0:
+        if way.scattered:
+            for lane in range(*_group(tick - 3 * _GAP)):
+                if lanes[lane, WALK] >= 0 and lanes[lane, DEGREE] == FRESH:
+                    arrive(lanes, lane, table, ends, steps, way)
+        if asked > 0 and tick % _GROUPS == _GROUPS - 1:  # searches are worth it side by side only
             ask(lanes, asked, table, ends, steps, way, asking)
             for i in range(asked):
                 _settle(lanes, asking[i], cursor, walkers, table, ends, held, steps, way, done, ids, types, eids, hanging)
+            asked = 0
