@@ -153,13 +153,19 @@ class Batches:
             return
         pool = ThreadPoolExecutor(self._ahead, thread_name_prefix="batches")
         under_way: deque[tuple[Future[Any], dict[str, Any]]] = deque()
+
+        def fill() -> None:
+            while cursor.left and len(under_way) < self._ahead:
+                nodes, key, state = self._next(cursor)
+                under_way.append((pool.submit(self._value, nodes, key), state))
+
         try:
-            while cursor.left or under_way:
-                while cursor.left and len(under_way) < self._ahead:
-                    nodes, key, state = self._next(cursor)
-                    under_way.append((pool.submit(self._value, nodes, key), state))
+            fill()
+            while under_way:
                 future, state = under_way.popleft()
-                yield Given(part, parts, state, future.result())
+                value = future.result()
+                fill()  # before this one is given, so that as many are in the making while it is trained on
+                yield Given(part, parts, state, value)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 

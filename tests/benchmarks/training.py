@@ -92,7 +92,7 @@ def show(told: list[dict[str, Any]], args: argparse.Namespace) -> None:
         memory = memory or epoch
         share = wait.sum() / (wait.sum() + step.sum())
         print(
-            f"{one['name']:<46}{1e3 * np.median(wait):>9.1f}{1e3 * np.median(step):>9.1f}{1e3 * (wait + step).mean():>10.1f}{share:>9.1%}"
+            f"{one['name']:<46}{1e3 * np.median(wait):>9.1f}{1e3 * np.median(step):>9.1f}{1e3 * (wait + step).mean():>12.1f}{share:>9.1%}"
             f"{epoch:>10.1f}{epoch / memory:>10.2f}",
             flush=True,
         )
@@ -124,7 +124,7 @@ def main() -> None:
                 f"{args.nodes:,} nodes, {args.edges:,} edges, {args.width} float32 a node; batches of {args.batch}, {args.fanouts} neighbors; "
                 f"{args.threads} threads of the model on {os.cpu_count()} cores that daemons share; load {os.getloadavg()[0]:.1f}"
             )
-            print(f"{'':<46}{'wait ms':>9}{'step ms':>9}{'both, mean':>10}{'waits':>9}{'epoch s':>10}{'of memory':>10}")
+            print(f"{'':<46}{'wait ms':>9}{'step ms':>9}{'both, mean':>12}{'waits':>9}{'epoch s':>10}{'of memory':>10}")
             for name in args.only:
                 if not PYTHONS[name].exists():
                     print(f"{name}: no environment; say `make {name}-env`")

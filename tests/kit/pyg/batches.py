@@ -93,6 +93,21 @@ def test_draws_are_the_same_with_and_without_threads_and_after_a_stop(papers: Gr
     assert begun + tokens(resumed) == whole
 
 
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+def test_as_many_batches_as_asked_for_are_in_the_making_while_one_is_trained_on(papers: Graph, ahead: int) -> None:
+    begun: list[int] = []
+
+    def noted(graph: Graph, nodes: Ids, seed: int) -> Ids:
+        begun.append(seed)
+        return nodes
+
+    for given, _ in enumerate(NodeBatches(papers, "paper", 250, noted, seed=5, ahead=ahead), start=1):
+        until = time.monotonic() + 30
+        while len(begun) < min(given + ahead, 11) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert len(begun) == min(given + ahead, 11)
+
+
 def test_an_epoch_goes_on_with_other_numbers_of_workers_and_ranks(papers: Graph) -> None:
     def rank(at: int, world: int, workers: int) -> BatchLoader:
         return BatchLoader(NodeBatches(papers, "paper", 64, seed=9, rank=at, world=world), workers)
