@@ -57,7 +57,7 @@ class Regions(torch.nn.Module):
         super().__init__()
         sizes = {"airport": regions, "airline": 1}
         self.first = HeteroConv({t: SAGEConv((sizes[t[0]], sizes[t[2]]), HIDDEN) for t in FANOUTS}, aggr="mean")
-        self.second = HeteroConv({t: SAGEConv((HIDDEN, HIDDEN), HIDDEN) for t in (ROUTE, SERVES)}, aggr="mean")
+        self.second = HeteroConv({t: SAGEConv((HIDDEN, HIDDEN), HIDDEN) for t in FANOUTS}, aggr="mean")
         self.told = torch.nn.Linear(HIDDEN, regions)
 
     def forward(self, batch: Any, known: Any) -> Any:
