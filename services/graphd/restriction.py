@@ -140,8 +140,8 @@ def _judged(at: Sampling, trees: dict[int, Tree], *, both: bool) -> tuple[list[s
     size = sum(array.nbytes for array in answers.values())
     if size > REPLY_BYTES:
         raise InvalidRequest(
-            f"what satisfies {words} takes {size} bytes between storageds, at most {REPLY_BYTES}; make a weight table of these features "
-            "(they lie beside the edges then), or ask for fewer edge types at a time"
+            f"what satisfies {words} takes {size} bytes between storageds, at most {REPLY_BYTES}; "
+            "ask for fewer edge types at a time, or under a condition of fewer terms"
         )
     return words, answers
 
