@@ -117,15 +117,15 @@ MUTANTS: tuple[Mutant, ...] = (
         "the same stream on every worker",
         "Euler",
         COLUMNS,
-        ("w = word(row_key, at)", "w = word(row_key, start + np.uint64(made))"),
+        ("w = row_words[i & _LAST]", "w = word(row_key, start + np.uint64(made))"),
     ),
     change("one stream for every position", "Euler", NEIGHBORS, (OF_POSITION, "own = key")),
     change(
         "streams of neighboring seeds lag",
         "seed + k * constant",
         RNG,
-        ("key = np.uint64(mix64(np.uint64(seed & 0xFFFFFFFFFFFFFFFF)))", "key = np.uint64(seed & 0xFFFFFFFF) * GOLDEN"),
-        ("key = np.uint64(derive(key, np.uint64(tag)))", "key = key + (np.uint64(tag) << np.uint64(40))"),
+        ("key = mix64(path[0])", "key = (path[0] & np.uint64(0xFFFFFFFF)) * GOLDEN"),
+        ("key = derive(key, path[i])", "key = key + (path[i] << np.uint64(40))"),
     ),
     change(
         "streams of neighboring positions lag",
