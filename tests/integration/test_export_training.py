@@ -70,8 +70,8 @@ def test_graphsage_learns_from_partitions_that_dgl_serves(tmp_path: Path, shared
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_graphsage_is_as_accurate_on_partitions_as_on_the_whole_graph_over_five_seeds(tmp_path: Path, shared: Path, dgl_python: Path) -> None:
-    served, whole = accuracies(tmp_path, shared, dgl_python, seeds=5, epochs=12, parts=3)
-    noise = (statistics.variance(served) / 5 + statistics.variance(whole) / 5) ** 0.5
+def test_graphsage_is_as_accurate_on_partitions_as_on_the_whole_graph_over_twenty_seeds(tmp_path: Path, shared: Path, dgl_python: Path) -> None:
+    served, whole = accuracies(tmp_path, shared, dgl_python, seeds=20, epochs=12, parts=3)  # of five the noise itself is known to a third only
+    noise = (statistics.variance(served) / 20 + statistics.variance(whole) / 20) ** 0.5
     assert statistics.mean(served) > 0.76
     assert abs(statistics.mean(served) - statistics.mean(whole)) < max(3 * noise, 0.01)
