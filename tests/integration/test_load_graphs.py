@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import igraph
@@ -19,6 +20,7 @@ from tests.kit.whole import edges_of, nodes_of
 
 import asterism
 from asterism import Client, InvalidRequest
+from asterism.loading import Load
 from asterism.objects import tables
 
 
@@ -193,3 +195,16 @@ def test_no_library_is_imported_that_the_object_is_not_of() -> None:
         "print(*({'torch', 'torch_geometric', 'dgl', 'networkx', 'scipy', 'pandas', 'igraph', 'pyarrow', 'numba'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60).stdout.split() == []
+
+
+def test_a_load_that_can_not_be_given_up_either_fails_with_what_went_wrong_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with asterism.open(tmp_path) as opened:
+
+        def refused(load: Load, *_: object, **__: object) -> None:
+            opened.close()
+            raise InvalidRequest("the first fault")
+
+        monkeypatch.setattr(Load, "write_edges", refused)
+        with pytest.raises(InvalidRequest, match="the first fault") as failed:
+            opened.load_graph("path", nx.path_graph(3))
+    assert "could not be given up" in failed.value.__notes__[0]

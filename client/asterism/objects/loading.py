@@ -15,7 +15,7 @@ from asterism.objects.asked import Asked
 from asterism.objects.opening import read_tables
 from asterism.objects.tables import Column, EdgeTable, NodeTable, Tables, float_weights, spans
 from asterism.records import FeatureValue
-from asterism_proto.errors import InvalidRequest, NotFound
+from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
 from asterism_proto.schema import Schema
 
 if TYPE_CHECKING:
@@ -151,8 +151,11 @@ def _loaded(client: Client, space: str, tables: Tables, began: float, *, build: 
     try:
         nodes, edges = _Writer(load).all(tables)
         commit = load.commit()
-    except BaseException:
-        load.abandon()
+    except BaseException as failed:
+        try:
+            load.abandon()
+        except AsterismError as error:  # what went wrong first is what whoever asked has to know
+            failed.add_note(f"load {load.load_id} could not be given up ({error}); that happens by itself after a week")
         raise
     return LoadedGraph(
         nodes=nodes,
