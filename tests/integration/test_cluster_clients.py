@@ -41,10 +41,11 @@ def draw(graph: Graph, answer: Connection) -> None:
     answer.close()
 
 
-def test_a_graph_goes_to_a_spawned_process_and_draws_the_same(graph: Graph) -> None:
-    spawn = multiprocessing.get_context("spawn")
-    here, there = spawn.Pipe()
-    worker = spawn.Process(target=draw, args=(graph, there))
+@pytest.mark.parametrize("begun", ["spawn", "forkserver"])
+def test_a_graph_goes_to_a_process_that_is_begun_anew_and_draws_the_same(graph: Graph, begun: str) -> None:
+    context = multiprocessing.get_context(begun)
+    here, there = context.Pipe()
+    worker = context.Process(target=draw, args=(graph, there))
     worker.start()
     there.close()
     assert here.poll(60), "the worker gave no answer"
@@ -109,18 +110,6 @@ assert np.array_equal(graph.sample_edges(50, seed=8).edge_ids, expected)
 def test_a_client_that_is_in_use_crosses_a_fork_with_and_without_threads_that_call(cluster: LocalCluster, threads: int) -> None:
     for _ in range(3):
         subprocess.run([sys.executable, "-c", FORKED, cluster.addresses, str(threads)], check=True, timeout=60)
-
-
-def test_a_graph_goes_to_a_process_of_a_fork_server_and_draws_the_same(graph: Graph) -> None:
-    server = multiprocessing.get_context("forkserver")
-    here, there = server.Pipe()
-    worker = server.Process(target=draw, args=(graph, there))
-    worker.start()
-    there.close()
-    assert here.poll(60), "the worker gave no answer"
-    assert np.array_equal(here.recv(), graph.sample_edges(50, seed=8).edge_ids)
-    worker.join(30)
-    assert worker.exitcode == 0
 
 
 def test_a_graphd_that_is_frozen_costs_a_hedged_client_a_moment_and_changes_no_draw(cluster: LocalCluster, graph: Graph) -> None:
