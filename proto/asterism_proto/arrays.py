@@ -196,7 +196,10 @@ def decode(buffer: bytes | memoryview, head_type: type[Head], *, envelope: bool 
             size *= extent  # Python integers: a shape can not overflow its way past the next check
         if at + size * dtype.itemsize > end:
             raise InvalidRequest(f"not a frame: the array {name!r} of shape {list(shape)} does not fit into {end - at} bytes")
-        array = np.frombuffer(view, dtype, size, at if size else 0).reshape(shape)
+        try:
+            array = np.frombuffer(view, dtype, size, at if size else 0).reshape(shape)
+        except ValueError as error:  # of no elements, and other extents that are too many or too large for one of NumPy's
+            raise InvalidRequest(f"not a frame: the array {name!r} has a shape of {len(shape)} extents that no array has ({error})") from error
         if wire != code:
             array = array.astype(np.int64)
             if flags & _HAS_NONE:

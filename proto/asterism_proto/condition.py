@@ -9,10 +9,9 @@
     column     = name | `name`, then [number] for one value of a vector
     literal    = number | 'text' | "text" | true | false
 
-``id``, ``weight`` and ``type`` are a row's own, ``src`` and ``dst`` the ids of an edge's ends, and ``src.price`` is a
-column of an end. A name between backticks is a feature, whatever else it might be; words may be in capitals. Nothing is
-ever compiled or run. Trees travel as their canonical text (`Condition.canonical`): one grammar checks what came, whoever
-sent it, and equal conditions are equal texts, under which the results of looking are kept.
+``id``, ``weight`` and ``type`` are a row's own, ``src`` and ``dst`` the ids of an edge's ends, and ``src.price`` is a column of an end. A name
+between backticks is a feature, whatever else it might be; words may be in capitals. Nothing is ever compiled or run. Trees travel as their canonical
+text (`Condition.canonical`): one grammar checks what came, and equal conditions are equal texts, under which results are kept.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isinf
 
-from asterism_proto.errors import InvalidRequest
+from asterism_proto.errors import InvalidRequest, Place
 
 MAX_LENGTH = 10_000
 """Characters of a condition."""
@@ -397,4 +396,5 @@ def _plain(name: str) -> bool:
 
 def wrong(text: str, at: int, found: str, expected: str) -> InvalidRequest:
     """The error of what stands at a place of a condition."""
-    return InvalidRequest(f"condition {text!r}, character {at + 1}: found {found}, expected {expected}")
+    place = Place(line=1, column=at + 1, expected=(expected,), incomplete=at >= len(text))
+    return InvalidRequest(f"condition {text!r}, character {at + 1}: found {found}, expected {expected}", place)

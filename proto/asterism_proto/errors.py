@@ -18,11 +18,15 @@ place (`daemonkit.server`), clients turn it back in one place (`from_status`).
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import ClassVar
 
 REASON_KEY = "asterism-reason"
 """Trailing metadata key that names the class of an error."""
+PLACE_KEY = "asterism-place"
+"""Trailing metadata key of where in a text an error is, as JSON."""
 CALLER_KEY = "asterism-caller"
 """Metadata key of a request, by which a server tells callers apart: they take turns."""
 
@@ -35,6 +39,35 @@ class Retry(Enum):
     NOW = "now"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in a text that was sent something is wrong."""
+
+    line: int
+    """From 1."""
+    column: int
+    """Characters from 1; one past the last where something is missing at the end."""
+    expected: tuple[str, ...] = ()
+    """What may stand there."""
+    incomplete: bool = False
+    """Whether more of the text could make it right: it is cut short, not wrong."""
+
+    def to_json(self) -> str:
+        """As it travels: one line of ASCII."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Place | None:
+        """What came; None where it is none."""
+        try:
+            told = json.loads(text)
+            return cls(
+                line=int(told["line"]), column=int(told["column"]), expected=tuple(map(str, told["expected"])), incomplete=bool(told["incomplete"])
+            )
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
 class AsterismError(Exception):
     """Something went wrong in Asterism."""
 
@@ -42,8 +75,10 @@ class AsterismError(Exception):
     http: ClassVar[int] = 500
     retry: ClassVar[Retry] = Retry.NEVER
 
-    def __init__(self, message: str = "") -> None:
+    def __init__(self, message: str = "", place: Place | None = None) -> None:
         super().__init__(message or (type(self).__doc__ or "").splitlines()[0])
+        self.place = place
+        """Where in a statement or condition it is, where it is in one."""
 
     @property
     def message(self) -> str:
@@ -144,7 +179,7 @@ BY_REASON = {cls.__name__: cls for cls in ALL}
 BY_CODE = {cls.code: cls for cls in ALL}
 
 
-def from_status(code: str, message: str, reason: str | None = None) -> AsterismError:
+def from_status(code: str, message: str, reason: str | None = None, place: str | None = None) -> AsterismError:
     """Give back the error that a server sent.
 
     Parameters
@@ -155,8 +190,10 @@ def from_status(code: str, message: str, reason: str | None = None) -> AsterismE
         Its text.
     reason : str, optional
         The class name from the trailing metadata; where it is absent or unknown the code decides.
+    place : str, optional
+        Where in a text it is, from the trailing metadata.
     """
     cls = BY_REASON.get(reason or "") or BY_CODE.get(code)
     if cls is None:
         return Unavailable(f"{code}: {message}") if code == "CANCELLED" else Internal(f"{code}: {message}")
-    return cls(message)
+    return cls(message, Place.from_json(place) if place else None)

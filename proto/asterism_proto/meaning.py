@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from asterism_proto.condition import Always, Column, Condition, Literal, Term, Tree, combined, wrong
-from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
+from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, Place
+from asterism_proto.names import id_of
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 
 NODE, EDGE = 1, 2
@@ -77,6 +78,11 @@ def place_of(column: Column) -> str | None:
     return None if own and column.name in ("id", "src", "dst", "weight") else ""
 
 
+def kept_near(edge_type: EdgeType, term: Term) -> bool:
+    """Whether a term reads features that an edge type keeps beside its edges, at both ends, and nothing else."""
+    return all(not column.of and column.name in edge_type.indexed for column in term.columns)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Binding:
     condition: Condition
@@ -88,7 +94,7 @@ class _Binding:
         try:
             return meant(self.schema, self.element, self.type_id, column)
         except NotFound as error:
-            raise NotFound(f"condition {self.condition.text!r}, character {column.at + 1}: {error.message}") from error
+            raise absent(self.condition.text, column.at, error.message) from error
 
     def wrong(self, column: Column, found: str, expected: str) -> InvalidRequest:
         return wrong(self.condition.text, column.at, f"{column}, {found}", expected)
@@ -114,6 +120,8 @@ def _bound(binding: _Binding, tree: Tree) -> Tree:
 
 def _term(binding: _Binding, term: Term) -> Tree:
     left = binding.meant(term.left)
+    if binding.schema.named and _is_node_id(binding, term.left, left):
+        term = _by_id(binding, term)
     if left.feature is None and term.left.name == "type":
         return Always(holds=_of_type(binding, term, left.owner))
     if term.word == "null":
@@ -131,6 +139,30 @@ def _term(binding: _Binding, term: Term) -> Tree:
         elif isinstance(operand.value, str) != (left.kind == "bytes"):
             raise binding.wrong(term.left, f"{left.kind}s" if left.kind == "number" else left.kind, f"no comparison with {operand}")
     return tree
+
+
+def _is_node_id(binding: _Binding, column: Column, found: Meant) -> bool:
+    """Whether a column is the id of a node: the row's own, or that of an edge's end."""
+    if found.feature is not None:
+        return False
+    return column.name in ("src", "dst") or (column.name == "id" and (bool(column.of) or binding.element == NODE))
+
+
+def _by_id(binding: _Binding, term: Term) -> Term:
+    """A test of a node's name as one of its id."""
+    if not any(isinstance(each, Literal) and isinstance(each.value, str) for each in term.right):
+        return term
+    if term.word not in ("==", "!=", "in"):
+        raise binding.wrong(term.left, "the name of a node", "==, != or 'in': names have no order")
+    try:
+        ids = tuple(
+            Literal(value=id_of(each.value, binding.schema.salt)) if isinstance(each, Literal) and isinstance(each.value, str) else each
+            for each in term.right
+        )
+    except InvalidRequest as error:
+        at = term.left.at + 1
+        raise InvalidRequest(f"condition {binding.condition.text!r}, character {at}: {error.message}", Place(line=1, column=at)) from error
+    return replace(term, right=ids)
 
 
 def _checked(binding: _Binding, term: Term, column: Column, found: Meant, *, of_one: bool = True) -> Tree:
@@ -158,8 +190,11 @@ def _of_type(binding: _Binding, term: Term, owner: NodeType | EdgeType) -> bool:
     of_each = [{kind.name, kind.relation} if isinstance(kind, EdgeType) else {kind.name} for kind in types]
     for name in named:
         if not any(name in names for names in of_each):
-            raise NotFound(
-                f"condition {binding.condition.text!r}, character {term.left.at + 1}: no type {name!r}; there are {', '.join(t.name for t in types)}"
-            )
+            raise absent(binding.condition.text, term.left.at, f"no type {name!r}; there are {', '.join(t.name for t in types)}")
     own = {owner.name, owner.relation} if isinstance(owner, EdgeType) else {owner.name}
     return any(name in own for name in named) != (term.word == "!=")
+
+
+def absent(text: str, at: int, said: str) -> NotFound:
+    """The error of what a place of a condition names, and is not there."""
+    return NotFound(f"condition {text!r}, character {at + 1}: {said}", Place(line=1, column=at + 1))

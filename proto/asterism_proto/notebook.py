@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asterism_proto.schema import Schema
 
 LONGEST_CELL = 200
 
@@ -28,6 +32,19 @@ def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) ->
     head = "".join(f'<th style="text-align:left">{_text(name)}</th>' for name in heads)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f"<table><caption style='text-align:left'><b>{_text(title)}</b></caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def types_table(schema: Schema) -> str:
+    """The types of a schema, as HTML tables."""
+    heads, kinds = ["type", "weighted", "features", "tables"], (("nodes", schema.node_types), ("edges", schema.edge_types))
+    return "".join(
+        table(
+            f"{what}, in {schema.parts} parts, ids {schema.ids}",
+            heads,
+            [[t.name, t.weighted, ", ".join(f.name for f in t.features), ", ".join(w.name for w in t.tables)] for t in types],
+        )
+        for what, types in kinds
+    )
 
 
 def _cell(value: object) -> str:

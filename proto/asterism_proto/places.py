@@ -28,6 +28,12 @@ _MOST_BLOCKS = 9_000
 _BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 """Protocols without folders. To make one there is to make a bucket, which is not for us to do."""
 
+_OVER_SSH = frozenset({"sftp", "ssh"})
+_CONNECT_S = 20.0
+"""How long each step of a connection by SSH may take; the system itself gives up after minutes, or never."""
+_STALL_S = 60.0
+"""How long a machine may say nothing while a file goes to or from it by SFTP."""
+
 _USER = re.compile(r"(://)(?:[^/\s@]+|[^\s@:]*:[^\s@]*)@")
 _SECRET = re.compile(r"([?&;][^=\s&;]*(?:key|secret|token|password|sig|signature|credential)[^=\s&;]*=)[^\s&;'\"]+", re.IGNORECASE)
 
@@ -55,6 +61,8 @@ class Place:
     address : str
         As ``"file:///srv/backup"`` or ``"s3://bucket/backup"``. Credentials and endpoints of object stores are those of this
         process's environment.
+    what : str
+        What is kept there, in messages: a backup, or an export.
 
     Raises
     ------
@@ -64,13 +72,17 @@ class Place:
         Where a protocol connects at once, and can not.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, what: str = "backup") -> None:
         self.shown = redacted(address)
+        self._what = what
         try:
             import fsspec
             from fsspec.implementations.local import LocalFileSystem
 
-            self._fs, root = fsspec.core.url_to_fs(address)
+            over_ssh = address.partition("://")[0] in _OVER_SSH
+            self._fs, root = fsspec.core.url_to_fs(address, **_within(_CONNECT_S) if over_ssh else {})
+            if over_ssh:
+                self._fs.ftp.get_channel().settimeout(_STALL_S)
         except ImportError as error:
             raise InvalidRequest(f"{self.shown}: a package that this address needs is not installed here ({error})") from error
         except (ValueError, TypeError, KeyError) as error:
@@ -162,9 +174,9 @@ class Place:
                     size += len(piece)
                     yield piece
         except NotFound as error:
-            raise Corrupt(f"{self.shown}/{file.path}: missing; the backup is damaged") from error
+            raise Corrupt(f"{self.shown}/{file.path}: missing; the {self._what} is damaged") from error
         if (size, digest.hexdigest()) != (file.bytes, file.sha256):
-            raise Corrupt(f"{self.shown}/{file.path}: {size} bytes that are not the {file.bytes} that were written; the backup is damaged")
+            raise Corrupt(f"{self.shown}/{file.path}: {size} bytes that are not the {file.bytes} that were written; the {self._what} is damaged")
 
     def whole(self, file: File) -> bytes:
         """A small file's bytes, checked."""
@@ -182,6 +194,11 @@ class Place:
             full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
             why = "the disk is full; free space and do it again" if full else f"{type(error).__name__}: {redacted(str(error))}"
             raise Unavailable(f"{self.shown}/{path}: {why}") from error
+
+
+def _within(seconds: float) -> dict[str, float]:
+    """What paramiko takes for the steps of a connection."""
+    return dict.fromkeys(("timeout", "banner_timeout", "auth_timeout", "channel_timeout"), seconds)
 
 
 def _local(path: Path) -> Iterator[BinaryIO]:

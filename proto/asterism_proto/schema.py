@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from asterism_proto import declared, names, times
 from asterism_proto.arrays import DTYPES
+from asterism_proto.degrees import check_degrees
 from asterism_proto.errors import InvalidRequest, NotFound
-from asterism_proto.notebook import table
+from asterism_proto.notebook import types_table
 from asterism_proto.tables import RESERVED, WeightTable, check_tables, table_called, tables_from, tables_of, tables_to_dict, tables_to_proto
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.words import checked_name, distinct, known_keys, mapping, word_of
@@ -31,7 +33,7 @@ class Feature:
 
     def __post_init__(self) -> None:
         checked_name("feature", self.name)
-        if self.name in RESERVED:
+        if self.name in RESERVED and (self.name, self.kind) != (names.COLUMN, "bytes"):
             raise InvalidRequest(f"feature {self.name!r}: the name is reserved; call it something else")
         if self.kind not in ("dense", "ragged", "bytes"):
             raise InvalidRequest(f"feature {self.name!r}: kind {self.kind!r}; expected dense, ragged or bytes")
@@ -45,6 +47,14 @@ class Feature:
             raise InvalidRequest(f"feature {self.name!r}: only dense features have a shape")
 
 
+NAMES = Feature(name=names.COLUMN, kind="bytes")
+"""What every node type of a space with ``ids: string`` has: the strings that its nodes are called by."""
+
+
+_NODE_WORDS = ("graph_label", "time")
+"""What a node type may name among its features."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeType:
     """A kind of node."""
@@ -55,15 +65,21 @@ class NodeType:
     tables: tuple[WeightTable, ...] = ()
     graph_label: str = ""
     """The feature, of kind bytes, that says of which graph a node is; "" is none."""
+    index: tuple[str, ...] = ()
+    """Columns that every version keeps its nodes in order of, as conditions write them: `asterism_proto.indexes.declared_of`."""
+    time: str = ""
+    """The feature, a scalar whole number or float, that says since when a node is there: draws until a time see none to later ones; "" is none."""
 
     def __post_init__(self) -> None:
         checked_name("node type", self.name)
+        object.__setattr__(self, "index", declared.checked(f"node type {self.name!r}", self.features, self.index, edges=False))
         distinct(f"node type {self.name!r}: feature", [f.name for f in self.features])
-        check_tables(f"node type {self.name!r}", self.tables, self.features)
-        if self.graph_label and self.feature(self.graph_label).kind != "bytes":
-            raise InvalidRequest(
-                f"node type {self.name!r}: graph_label {self.graph_label!r} is {self.feature(self.graph_label).kind}; expected bytes"
-            )
+        check_tables(f"node type {self.name!r}", self.tables, self.features, nodes=True)
+        label = self.feature(self.graph_label).kind if self.graph_label else "bytes"
+        if label != "bytes":
+            raise InvalidRequest(f"node type {self.name!r}: graph_label {self.graph_label!r} is {label}; expected bytes")
+        if self.time:
+            times.check_time(f"node type {self.name!r}", self.features, self.time)
 
     def feature(self, name: str) -> Feature:
         """The feature called ``name``; NotFound otherwise."""
@@ -88,6 +104,10 @@ class EdgeType:
     """What an edge to an unknown node gets: ``reject`` or ``create``."""
     features: tuple[Feature, ...] = ()
     tables: tuple[WeightTable, ...] = ()
+    time: str = ""
+    """The feature, a scalar whole number or float, that says when an edge came: draws may see those until a time; "" is none."""
+    index: tuple[str, ...] = ()
+    """Columns that every version keeps its edges, and those of each node, in order of, as conditions write them."""
 
     def __post_init__(self) -> None:
         for name in (self.src_type, self.relation, self.dst_type):
@@ -97,7 +117,10 @@ class EdgeType:
         if self.missing not in ("reject", "create"):
             raise InvalidRequest(f"edge type {self.name!r}: missing {self.missing!r}; expected reject or create")
         distinct(f"edge type {self.name!r}: feature", [f.name for f in self.features])
-        check_tables(f"edge type {self.name!r}", self.tables, self.features)
+        check_tables(f"edge type {self.name!r}", self.tables, self.features, nodes=False)
+        if self.time:
+            times.check_time(f"edge type {self.name!r}", self.features, self.time)
+        object.__setattr__(self, "index", declared.checked(f"edge type {self.name!r}", self.features, self.index, edges=True))
 
     @property
     def name(self) -> str:
@@ -114,8 +137,19 @@ class EdgeType:
 
     @property
     def weight_columns(self) -> tuple[str, ...]:
-        """The features that its tables are made of: they lie beside the edges at both ends."""
+        """The features that its tables are made of."""
         named = {column for table in self.tables for column in table.parsed.columns}
+        return tuple(feature.name for feature in self.features if feature.name in named)
+
+    @property
+    def near_columns(self) -> tuple[str, ...]:
+        """The features that lie beside the edges at both ends too: those that its tables are made of, its time, and those of indexes."""
+        return tuple(feature.name for feature in self.features if feature.name in {*self.weight_columns, self.time, *self.indexed})
+
+    @property
+    def indexed(self) -> tuple[str, ...]:
+        """The features among the columns of ``index``, in their own order."""
+        named = {declared.column_of(text).name for text in self.index if text not in declared.OF_EDGES}
         return tuple(feature.name for feature in self.features if feature.name in named)
 
 
@@ -134,7 +168,9 @@ class Schema:
     edge_types: tuple[EdgeType, ...] = ()
     parts: int = 8
     ids: str = "per_type"
-    """``per_type`` or ``global``."""
+    """``per_type``, ``global``, or ``string``: nodes are called by strings, of which ids are made; see `asterism_proto.names`."""
+    salt: int = 0
+    """``ids: string`` only: what ids are made with, below 2^63. Another one where two strings of a type have one id."""
     placement: str = "mod"
     """``mod`` or ``mix64``."""
     direction: str = "out"
@@ -152,21 +188,35 @@ class Schema:
                     raise InvalidRequest(f"edge type {edge_type.name!r}: no node type {end!r}; there are {', '.join(sorted(known))}")
         if not 1 <= self.parts <= MAX_PARTS:
             raise InvalidRequest(f"parts {self.parts}: expected 1 to {MAX_PARTS}")
-        for word, allowed in (("ids", ("per_type", "global")), ("placement", ("mod", "mix64")), ("direction", ("out", "in", "both"))):
+        for word, allowed in (("ids", ("per_type", "global", "string")), ("placement", ("mod", "mix64")), ("direction", ("out", "in", "both"))):
             if getattr(self, word) not in allowed:
                 raise InvalidRequest(f"{word} {getattr(self, word)!r}: expected {' or '.join(allowed)}")
+        times.check_kinds(self)
+        check_degrees(self)
+        self._settle_names()
+
+    def _settle_names(self) -> None:
+        """Give every node type its column of names where ids are strings; refuse one elsewhere."""
+        if not isinstance(self.salt, int) or isinstance(self.salt, bool) or not 0 <= self.salt < 1 << 63:
+            raise InvalidRequest(f"salt {self.salt!r}: expected a whole number from 0 to 2^63 - 1")
+        if self.ids == "string":
+            named = (t if NAMES in t.features else replace(t, features=(*t.features, NAMES)) for t in self.node_types)
+            object.__setattr__(self, "node_types", tuple(named))
+        elif self.salt:
+            raise InvalidRequest(f"salt {self.salt}: ids are {self.ids}; only `ids: string` has a salt")
+        owners: tuple[NodeType | EdgeType, ...] = (*self.node_types, *self.edge_types)
+        for owner in owners:
+            if any(f.name == names.COLUMN and not (f == NAMES and self.named and isinstance(owner, NodeType)) for f in owner.features):
+                raise InvalidRequest(f"{owner.name!r}: feature {names.COLUMN!r}: the name is reserved; call it something else")
 
     def _repr_html_(self) -> str:
         """As a notebook shows it."""
-        heads, kinds = ["type", "weighted", "features", "tables"], (("nodes", self.node_types), ("edges", self.edge_types))
-        return "".join(
-            table(
-                f"{what}, in {self.parts} parts, ids {self.ids}",
-                heads,
-                [[t.name, t.weighted, ", ".join(f.name for f in t.features), ", ".join(w.name for w in t.tables)] for t in types],
-            )
-            for what, types in kinds
-        )
+        return types_table(self)
+
+    @property
+    def named(self) -> bool:
+        """Whether nodes are called by strings."""
+        return self.ids == "string"
 
     @property
     def has_in(self) -> bool:
@@ -194,22 +244,27 @@ class Schema:
         return {
             "parts": self.parts,
             "ids": self.ids,
+            **({"salt": self.salt} if self.named else {}),
             "placement": self.placement,
             "direction": self.direction,
-            "nodes": {t.name: {**_type_dict(t), **({"graph_label": t.graph_label} if t.graph_label else {})} for t in self.node_types},
-            "edges": {t.name: {**_type_dict(t), "edges": t.multiplicity, "missing": t.missing} for t in self.edge_types},
+            "nodes": {t.name: {**_type_dict(t), **{word: value for word in _NODE_WORDS if (value := getattr(t, word))}} for t in self.node_types},
+            "edges": {
+                t.name: {**_type_dict(t), "edges": t.multiplicity, "missing": t.missing, **({"time": t.time} if t.time else {})}
+                for t in self.edge_types
+            },
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:
         """A schema from plain values, as a YAML file gives them; InvalidRequest names the first wrong one."""
-        known = {"parts", "ids", "placement", "direction", "nodes", "edges"}
+        known = {"parts", "ids", "salt", "placement", "direction", "nodes", "edges"}
         known_keys("schema", data, known)
         nodes = tuple(
             NodeType(
                 name=str(name),
-                **_type_arguments(f"node type {name!r}", spec or {}, {"graph_label"}),
+                **_type_arguments(f"node type {name!r}", spec or {}, set(_NODE_WORDS)),
                 graph_label=str((spec or {}).get("graph_label") or ""),
+                time=str((spec or {}).get("time") or ""),
             )
             for name, spec in mapping("nodes", data.get("nodes")).items()
         )
@@ -219,7 +274,7 @@ class Schema:
             if len(triple) != 3:
                 raise InvalidRequest(f"edge type {name!r}: expected source:relation:destination")
             spec = spec or {}
-            arguments = _type_arguments(f"edge type {name!r}", spec, {"edges", "missing"})
+            arguments = _type_arguments(f"edge type {name!r}", spec, {"edges", "missing", "time"})
             edges.append(
                 EdgeType(
                     src_type=triple[0],
@@ -227,10 +282,11 @@ class Schema:
                     dst_type=triple[2],
                     multiplicity=str(spec.get("edges", "multi")),
                     missing=str(spec.get("missing", "reject")),
+                    time=str(spec.get("time") or ""),
                     **arguments,
                 )
             )
-        scalars = {key: data[key] for key in ("parts", "ids", "placement", "direction") if key in data}
+        scalars = {key: data[key] for key in ("parts", "ids", "salt", "placement", "direction") if key in data}
         if not isinstance(scalars.get("parts", 1), int):
             raise InvalidRequest(f"parts {scalars['parts']!r}: expected a whole number")
         return cls(node_types=nodes, edge_types=tuple(edges), **scalars)
@@ -238,7 +294,9 @@ class Schema:
     def to_proto(self) -> pb.Schema:
         """As it travels."""
         return pb.Schema(
-            node_types=[pb.NodeType(name=t.name, weighted=t.weighted, graph_label=t.graph_label, **_columns_to_proto(t)) for t in self.node_types],
+            node_types=[
+                pb.NodeType(name=t.name, weighted=t.weighted, graph_label=t.graph_label, time=t.time, **_columns_to_proto(t)) for t in self.node_types
+            ],
             edge_types=[
                 pb.EdgeType(
                     src_type=t.src_type,
@@ -247,12 +305,14 @@ class Schema:
                     weighted=t.weighted,
                     multiplicity=t.multiplicity.upper(),
                     missing=t.missing.upper(),
+                    time=t.time,
                     **_columns_to_proto(t),
                 )
                 for t in self.edge_types
             ],
             parts=self.parts,
             ids=self.ids.upper(),
+            salt=self.salt,
             placement=self.placement.upper(),
             direction=self.direction.upper(),
         )
@@ -262,7 +322,8 @@ class Schema:
         """A schema from the wire; unset words get their defaults, impossible ones are InvalidRequest."""
         return cls(
             node_types=tuple(
-                NodeType(name=t.name, weighted=t.weighted, graph_label=t.graph_label, **_columns_from_proto(t)) for t in message.node_types
+                NodeType(name=t.name, weighted=t.weighted, graph_label=t.graph_label, time=t.time, **_columns_from_proto(t))
+                for t in message.node_types
             ),
             edge_types=tuple(
                 EdgeType(
@@ -272,12 +333,14 @@ class Schema:
                     weighted=t.weighted,
                     multiplicity=word_of(pb.Multiplicity, t.multiplicity, "multi"),
                     missing=word_of(pb.Missing, t.missing, "reject"),
+                    time=t.time,
                     **_columns_from_proto(t),
                 )
                 for t in message.edge_types
             ),
             parts=message.parts,
             ids=word_of(pb.IdScope, message.ids, "per_type"),
+            salt=message.salt,
             placement=word_of(pb.Placement, message.placement, "mod"),
             direction=word_of(pb.Direction, message.direction, "out"),
         )
@@ -286,15 +349,16 @@ class Schema:
 def _type_dict(owner: NodeType | EdgeType) -> dict[str, Any]:
     return {
         "weighted": owner.weighted,
-        "features": {f.name: {"kind": f.kind, "dtype": f.dtype, "shape": list(f.shape)} for f in owner.features},
+        "features": {f.name: {"kind": f.kind, "dtype": f.dtype, "shape": list(f.shape)} for f in owner.features if f != NAMES},
         **tables_to_dict(owner.tables),
+        **({"index": list(owner.index)} if owner.index else {}),
     }
 
 
 def _type_arguments(what: str, spec: Any, more: set[str]) -> dict[str, Any]:
     if not isinstance(spec, Mapping):
         raise InvalidRequest(f"{what}: expected a mapping, not {type(spec).__name__}")
-    known_keys(what, spec, {"weighted", "features", "tables"} | more)
+    known_keys(what, spec, {"weighted", "features", "tables", "index"} | more)
     features = []
     for name, column in mapping(f"{what} features", spec.get("features")).items():
         column = column or {}
@@ -307,28 +371,22 @@ def _type_arguments(what: str, spec: Any, more: set[str]) -> dict[str, Any]:
         if not isinstance(shape, list | tuple) or not all(isinstance(extent, int) for extent in shape):
             raise InvalidRequest(f"{what}: feature {name!r}: shape {shape!r}; expected a list of whole numbers")
         features.append(Feature(name=str(name), kind=str(column.get("kind", "dense")), dtype=str(column.get("dtype", "float32")), shape=tuple(shape)))
-    return {"weighted": bool(spec.get("weighted", False)), "features": tuple(features), "tables": tables_of(what, spec.get("tables"))}
+    return {
+        "weighted": bool(spec.get("weighted", False)),
+        "features": tuple(features),
+        "tables": tables_of(what, spec.get("tables")),
+        "index": declared.listed(what, spec.get("index")),
+    }
 
 
 def _columns_to_proto(owner: NodeType | EdgeType) -> dict[str, Any]:
-    return {
-        "features": [_feature_to_proto(feature) for feature in owner.features],
-        "tables": tables_to_proto(owner.tables),
-    }
+    features = [pb.Feature(name=f.name, kind=f.kind.upper(), dtype=f.dtype, shape=f.shape) for f in owner.features if f != NAMES]
+    return {"features": features, "tables": tables_to_proto(owner.tables), "index": owner.index}
 
 
 def _columns_from_proto(message: pb.NodeType | pb.EdgeType) -> dict[str, Any]:
-    return {
-        "features": tuple(_feature_from_proto(feature) for feature in message.features),
-        "tables": tables_from(message.tables),
-    }
-
-
-def _feature_to_proto(feature: Feature) -> pb.Feature:
-    return pb.Feature(name=feature.name, kind=feature.kind.upper(), dtype=feature.dtype, shape=feature.shape)
-
-
-def _feature_from_proto(message: pb.Feature) -> Feature:
-    return Feature(
-        name=message.name, kind=word_of(pb.FeatureKind, message.kind, "dense"), dtype=message.dtype or "float32", shape=tuple(message.shape)
+    features = (
+        Feature(name=f.name, kind=word_of(pb.FeatureKind, f.kind, "dense"), dtype=f.dtype or "float32", shape=tuple(f.shape))
+        for f in message.features
     )
+    return {"features": tuple(features), "tables": tables_from(message.tables), "index": tuple(message.index)}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from asterism_proto.degrees import is_degree
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.expression import Expression, parse
 from asterism_proto.v1 import common_pb2 as pb
@@ -24,7 +25,7 @@ class WeightTable:
 
     name: str
     expression: str
-    """Over ``weight`` and scalar dense features of the type: see `asterism_proto.expression`."""
+    """Over ``weight`` and scalar dense features of the type, of nodes their degrees too: see `asterism_proto.expression` and ``.degrees``."""
     invalid: str = "fail"
     """What a negative, infinite or NaN result is: ``fail``: the build ends with it, or ``zero``: counted, and never drawn."""
 
@@ -54,18 +55,18 @@ def table_called(owner: str, tables: Sequence[WeightTable], name: str) -> Weight
     raise NotFound(f"{owner} has no weights {name!r}; there are {there}, and its own under ''")
 
 
-def check_tables(owner: str, tables: Sequence[WeightTable], features: Sequence[Feature]) -> None:
-    """InvalidRequest where two tables of a type share a name, or an expression names what is no number of the type."""
+def check_tables(owner: str, tables: Sequence[WeightTable], features: Sequence[Feature], *, nodes: bool) -> None:
+    """InvalidRequest where two tables of a type share a name, or an expression names what is no number of the type; of nodes degrees are some."""
     distinct(f"{owner}: table", [table.name for table in tables])
     scalars = {f.name for f in features if f.kind == "dense" and not f.shape} | {"weight"}
     for table in tables:
         for column in table.parsed.columns:
-            if column not in scalars:
+            if column not in scalars and not (nodes and is_degree(column) and column not in {feature.name for feature in features}):
                 known = {feature.name: feature for feature in features}
                 what = "is no scalar number" if column in known else "is not there"
                 raise InvalidRequest(
                     f"{owner}: table {table.name!r}: expression {table.expression!r}: column {column!r} {what}; "
-                    f"it may name {', '.join(sorted(scalars))}"
+                    f"it may name {', '.join(sorted(scalars))}{', in_degree, out_degree' * nodes}"
                 )
 
 

@@ -12,6 +12,7 @@ class IdScope(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ID_SCOPE_UNSPECIFIED: _ClassVar[IdScope]
     PER_TYPE: _ClassVar[IdScope]
     GLOBAL: _ClassVar[IdScope]
+    STRING: _ClassVar[IdScope]
 
 class Placement(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -68,6 +69,7 @@ class JobState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
 ID_SCOPE_UNSPECIFIED: IdScope
 PER_TYPE: IdScope
 GLOBAL: IdScope
+STRING: IdScope
 PLACEMENT_UNSPECIFIED: Placement
 MOD: Placement
 MIX64: Placement
@@ -108,6 +110,16 @@ class Frame(_message.Message):
     body: bytes
     def __init__(self, body: _Optional[bytes] = ...) -> None: ...
 
+class Until(_message.Message):
+    __slots__ = ("strict", "last", "want_times")
+    STRICT_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    WANT_TIMES_FIELD_NUMBER: _ClassVar[int]
+    strict: bool
+    last: bool
+    want_times: bool
+    def __init__(self, strict: bool = ..., last: bool = ..., want_times: bool = ...) -> None: ...
+
 class Feature(_message.Message):
     __slots__ = ("name", "kind", "dtype", "shape")
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -131,21 +143,25 @@ class WeightTable(_message.Message):
     def __init__(self, name: _Optional[str] = ..., expression: _Optional[str] = ..., invalid: _Optional[_Union[Invalid, str]] = ...) -> None: ...
 
 class NodeType(_message.Message):
-    __slots__ = ("name", "weighted", "features", "tables", "graph_label")
+    __slots__ = ("name", "weighted", "features", "tables", "graph_label", "index", "time")
     NAME_FIELD_NUMBER: _ClassVar[int]
     WEIGHTED_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     TABLES_FIELD_NUMBER: _ClassVar[int]
     GRAPH_LABEL_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
     name: str
     weighted: bool
     features: _containers.RepeatedCompositeFieldContainer[Feature]
     tables: _containers.RepeatedCompositeFieldContainer[WeightTable]
     graph_label: str
-    def __init__(self, name: _Optional[str] = ..., weighted: bool = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., tables: _Optional[_Iterable[_Union[WeightTable, _Mapping]]] = ..., graph_label: _Optional[str] = ...) -> None: ...
+    index: _containers.RepeatedScalarFieldContainer[str]
+    time: str
+    def __init__(self, name: _Optional[str] = ..., weighted: bool = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., tables: _Optional[_Iterable[_Union[WeightTable, _Mapping]]] = ..., graph_label: _Optional[str] = ..., index: _Optional[_Iterable[str]] = ..., time: _Optional[str] = ...) -> None: ...
 
 class EdgeType(_message.Message):
-    __slots__ = ("src_type", "relation", "dst_type", "weighted", "multiplicity", "missing", "features", "tables")
+    __slots__ = ("src_type", "relation", "dst_type", "weighted", "multiplicity", "missing", "features", "tables", "time", "index")
     SRC_TYPE_FIELD_NUMBER: _ClassVar[int]
     RELATION_FIELD_NUMBER: _ClassVar[int]
     DST_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -154,6 +170,8 @@ class EdgeType(_message.Message):
     MISSING_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     TABLES_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
     src_type: str
     relation: str
     dst_type: str
@@ -162,23 +180,27 @@ class EdgeType(_message.Message):
     missing: Missing
     features: _containers.RepeatedCompositeFieldContainer[Feature]
     tables: _containers.RepeatedCompositeFieldContainer[WeightTable]
-    def __init__(self, src_type: _Optional[str] = ..., relation: _Optional[str] = ..., dst_type: _Optional[str] = ..., weighted: bool = ..., multiplicity: _Optional[_Union[Multiplicity, str]] = ..., missing: _Optional[_Union[Missing, str]] = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., tables: _Optional[_Iterable[_Union[WeightTable, _Mapping]]] = ...) -> None: ...
+    time: str
+    index: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, src_type: _Optional[str] = ..., relation: _Optional[str] = ..., dst_type: _Optional[str] = ..., weighted: bool = ..., multiplicity: _Optional[_Union[Multiplicity, str]] = ..., missing: _Optional[_Union[Missing, str]] = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., tables: _Optional[_Iterable[_Union[WeightTable, _Mapping]]] = ..., time: _Optional[str] = ..., index: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Schema(_message.Message):
-    __slots__ = ("node_types", "edge_types", "parts", "ids", "placement", "direction")
+    __slots__ = ("node_types", "edge_types", "parts", "ids", "placement", "direction", "salt")
     NODE_TYPES_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     IDS_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    SALT_FIELD_NUMBER: _ClassVar[int]
     node_types: _containers.RepeatedCompositeFieldContainer[NodeType]
     edge_types: _containers.RepeatedCompositeFieldContainer[EdgeType]
     parts: int
     ids: IdScope
     placement: Placement
     direction: Direction
-    def __init__(self, node_types: _Optional[_Iterable[_Union[NodeType, _Mapping]]] = ..., edge_types: _Optional[_Iterable[_Union[EdgeType, _Mapping]]] = ..., parts: _Optional[int] = ..., ids: _Optional[_Union[IdScope, str]] = ..., placement: _Optional[_Union[Placement, str]] = ..., direction: _Optional[_Union[Direction, str]] = ...) -> None: ...
+    salt: int
+    def __init__(self, node_types: _Optional[_Iterable[_Union[NodeType, _Mapping]]] = ..., edge_types: _Optional[_Iterable[_Union[EdgeType, _Mapping]]] = ..., parts: _Optional[int] = ..., ids: _Optional[_Union[IdScope, str]] = ..., placement: _Optional[_Union[Placement, str]] = ..., direction: _Optional[_Union[Direction, str]] = ..., salt: _Optional[int] = ...) -> None: ...
 
 class PartHosts(_message.Message):
     __slots__ = ("hosts",)
@@ -256,8 +278,20 @@ class PartImage(_message.Message):
     digest: str
     def __init__(self, part: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
+class Index(_message.Message):
+    __slots__ = ("element", "type_id", "column", "kind")
+    ELEMENT_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    element: Element
+    type_id: int
+    column: str
+    kind: str
+    def __init__(self, element: _Optional[_Union[Element, str]] = ..., type_id: _Optional[int] = ..., column: _Optional[str] = ..., kind: _Optional[str] = ...) -> None: ...
+
 class Manifest(_message.Message):
-    __slots__ = ("space_id", "version", "cut", "job_id", "created_ms", "totals", "images", "digest", "origin_space_id", "origin_job_id")
+    __slots__ = ("space_id", "version", "cut", "job_id", "created_ms", "totals", "images", "digest", "origin_space_id", "origin_job_id", "indexes")
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CUT_FIELD_NUMBER: _ClassVar[int]
@@ -268,6 +302,7 @@ class Manifest(_message.Message):
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    INDEXES_FIELD_NUMBER: _ClassVar[int]
     space_id: int
     version: int
     cut: int
@@ -278,7 +313,8 @@ class Manifest(_message.Message):
     digest: str
     origin_space_id: int
     origin_job_id: int
-    def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ..., cut: _Optional[int] = ..., job_id: _Optional[int] = ..., created_ms: _Optional[int] = ..., totals: _Optional[_Iterable[_Union[Total, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PartImage, _Mapping]]] = ..., digest: _Optional[str] = ..., origin_space_id: _Optional[int] = ..., origin_job_id: _Optional[int] = ...) -> None: ...
+    indexes: _containers.RepeatedCompositeFieldContainer[Index]
+    def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ..., cut: _Optional[int] = ..., job_id: _Optional[int] = ..., created_ms: _Optional[int] = ..., totals: _Optional[_Iterable[_Union[Total, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PartImage, _Mapping]]] = ..., digest: _Optional[str] = ..., origin_space_id: _Optional[int] = ..., origin_job_id: _Optional[int] = ..., indexes: _Optional[_Iterable[_Union[Index, _Mapping]]] = ...) -> None: ...
 
 class TypeAudit(_message.Message):
     __slots__ = ("element", "type_id", "count", "positive", "weight", "table_tv", "table_rel", "alias_rows", "row_tv", "row_rel", "underflow")

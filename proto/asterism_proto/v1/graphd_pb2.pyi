@@ -143,7 +143,7 @@ class SampleNodesLikeReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class SampleNegativesRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "types", "rows", "count", "uniform", "want_probabilities", "weight", "where")
+    __slots__ = ("space", "version", "seed", "types", "rows", "count", "uniform", "want_probabilities", "weight", "joined_by", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -153,6 +153,7 @@ class SampleNegativesRequest(_message.Message):
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    JOINED_BY_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
@@ -163,8 +164,9 @@ class SampleNegativesRequest(_message.Message):
     uniform: bool
     want_probabilities: bool
     weight: str
+    joined_by: _containers.RepeatedScalarFieldContainer[int]
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., rows: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., rows: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., joined_by: _Optional[_Iterable[int]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleNegativesReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -207,7 +209,7 @@ class SampleEdgesReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class SampleNeighborsRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "edge_types", "node_type", "count", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight", "where")
+    __slots__ = ("space", "version", "seed", "edge_types", "node_type", "count", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight", "until", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -221,6 +223,7 @@ class SampleNeighborsRequest(_message.Message):
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
@@ -235,8 +238,9 @@ class SampleNeighborsRequest(_message.Message):
     want_edge_ids: bool
     want_probabilities: bool
     weight: str
+    until: _common_pb2.Until
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.Until, _Mapping]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleNeighborsReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -263,7 +267,7 @@ class NodeColumns(_message.Message):
     def __init__(self, type_id: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SampleFanoutRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "hops", "node_type", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight", "node_features", "where")
+    __slots__ = ("space", "version", "seed", "hops", "node_type", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight", "until", "node_features", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -276,6 +280,7 @@ class SampleFanoutRequest(_message.Message):
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
     NODE_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
@@ -290,9 +295,10 @@ class SampleFanoutRequest(_message.Message):
     want_edge_ids: bool
     want_probabilities: bool
     weight: str
+    until: _common_pb2.Until
     node_features: _containers.RepeatedCompositeFieldContainer[NodeColumns]
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.Until, _Mapping]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleFanoutReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -389,7 +395,7 @@ class Reach(_message.Message):
     def __init__(self, edge_type: _Optional[int] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class SampleSubgraphRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "reach", "node_type", "replace", "uniform", "direction", "disjoint", "every", "want_edge_ids", "want_weights", "weight", "node_features", "where")
+    __slots__ = ("space", "version", "seed", "reach", "node_type", "replace", "uniform", "direction", "disjoint", "every", "want_edge_ids", "want_weights", "weight", "until", "node_features", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -403,6 +409,7 @@ class SampleSubgraphRequest(_message.Message):
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
     NODE_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
@@ -418,9 +425,10 @@ class SampleSubgraphRequest(_message.Message):
     want_edge_ids: bool
     want_weights: bool
     weight: str
+    until: _common_pb2.Until
     node_features: _containers.RepeatedCompositeFieldContainer[NodeColumns]
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[Reach, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[Reach, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.Until, _Mapping]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleSubgraphReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -429,6 +437,170 @@ class SampleSubgraphReply(_message.Message):
     version: int
     digest: str
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class SampleEgoSubgraphsRequest(_message.Message):
+    __slots__ = ("space", "version", "seed", "reach", "node_type", "replace", "uniform", "direction", "disjoint", "every", "want_edge_ids", "want_weights", "weight", "edge_types", "node_features", "where")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    REACH_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    REPLACE_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    DISJOINT_FIELD_NUMBER: _ClassVar[int]
+    EVERY_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    NODE_FEATURES_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    seed: int
+    reach: _containers.RepeatedCompositeFieldContainer[Reach]
+    node_type: int
+    replace: bool
+    uniform: bool
+    direction: _common_pb2.Direction
+    disjoint: bool
+    every: bool
+    want_edge_ids: bool
+    want_weights: bool
+    weight: str
+    edge_types: _containers.RepeatedScalarFieldContainer[int]
+    node_features: _containers.RepeatedCompositeFieldContainer[NodeColumns]
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[Reach, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
+
+class SampleEgoSubgraphsReply(_message.Message):
+    __slots__ = ("version", "digest")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    digest: str
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class SampleLaborRequest(_message.Message):
+    __slots__ = ("space", "version", "seed", "reach", "node_type", "importance", "uniform", "direction", "layer_dependency", "every", "want_edge_ids", "want_weights", "weight", "node_features", "where")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    REACH_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    IMPORTANCE_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    LAYER_DEPENDENCY_FIELD_NUMBER: _ClassVar[int]
+    EVERY_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NODE_FEATURES_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    seed: int
+    reach: _containers.RepeatedCompositeFieldContainer[Reach]
+    node_type: int
+    importance: int
+    uniform: bool
+    direction: _common_pb2.Direction
+    layer_dependency: bool
+    every: bool
+    want_edge_ids: bool
+    want_weights: bool
+    weight: str
+    node_features: _containers.RepeatedCompositeFieldContainer[NodeColumns]
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[Reach, _Mapping]]] = ..., node_type: _Optional[int] = ..., importance: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., layer_dependency: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
+
+class SampleLaborReply(_message.Message):
+    __slots__ = ("version", "digest")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    digest: str
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class NodeCounts(_message.Message):
+    __slots__ = ("type_id", "counts")
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    type_id: int
+    counts: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, type_id: _Optional[int] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class SampleHgtRequest(_message.Message):
+    __slots__ = ("space", "version", "seed", "counts", "node_type", "uniform", "direction", "want_edge_ids", "want_weights", "weight", "followed", "edge_types", "node_features", "where")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWED_FIELD_NUMBER: _ClassVar[int]
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    NODE_FEATURES_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    seed: int
+    counts: _containers.RepeatedCompositeFieldContainer[NodeCounts]
+    node_type: int
+    uniform: bool
+    direction: _common_pb2.Direction
+    want_edge_ids: bool
+    want_weights: bool
+    weight: str
+    followed: _containers.RepeatedScalarFieldContainer[int]
+    edge_types: _containers.RepeatedScalarFieldContainer[int]
+    node_features: _containers.RepeatedCompositeFieldContainer[NodeColumns]
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[NodeCounts, _Mapping]]] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., followed: _Optional[_Iterable[int]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
+
+class SampleHgtReply(_message.Message):
+    __slots__ = ("version", "digest")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    digest: str
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class InducedSubgraphRequest(_message.Message):
+    __slots__ = ("space", "version", "edge_types", "node_type", "direction", "want_edge_ids", "want_weights", "weight", "node_features", "where")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
+    WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    NODE_FEATURES_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    edge_types: _containers.RepeatedScalarFieldContainer[int]
+    node_type: int
+    direction: _common_pb2.Direction
+    want_edge_ids: bool
+    want_weights: bool
+    weight: str
+    node_features: _containers.RepeatedCompositeFieldContainer[NodeColumns]
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
+
+class InducedSubgraphReply(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    def __init__(self, version: _Optional[int] = ...) -> None: ...
 
 class RandomWalkRequest(_message.Message):
     __slots__ = ("space", "version", "seed", "steps", "length", "node_type", "uniform", "direction", "restart", "want_edge_ids", "p", "q", "weight", "walks", "different_first", "where")
@@ -467,6 +639,44 @@ class RandomWalkRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[_storaged_pb2.Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ..., weight: _Optional[str] = ..., walks: _Optional[int] = ..., different_first: bool = ..., where: _Optional[str] = ...) -> None: ...
 
 class RandomWalkReply(_message.Message):
+    __slots__ = ("version", "digest")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    digest: str
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class SamplePinsageRequest(_message.Message):
+    __slots__ = ("space", "version", "seed", "steps", "traversals", "termination", "walks", "count", "node_type", "uniform", "direction", "weight", "where")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    TRAVERSALS_FIELD_NUMBER: _ClassVar[int]
+    TERMINATION_FIELD_NUMBER: _ClassVar[int]
+    WALKS_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    seed: int
+    steps: _containers.RepeatedCompositeFieldContainer[_storaged_pb2.Step]
+    traversals: int
+    termination: float
+    walks: int
+    count: int
+    node_type: int
+    uniform: bool
+    direction: _common_pb2.Direction
+    weight: str
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[_storaged_pb2.Step, _Mapping]]] = ..., traversals: _Optional[int] = ..., termination: _Optional[float] = ..., walks: _Optional[int] = ..., count: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
+
+class SamplePinsageReply(_message.Message):
     __slots__ = ("version", "digest")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -525,6 +735,38 @@ class DegreesRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class DegreesReply(_message.Message):
+    __slots__ = ("version",)
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    def __init__(self, version: _Optional[int] = ...) -> None: ...
+
+class PersonalizedPagerankRequest(_message.Message):
+    __slots__ = ("space", "version", "edge_types", "node_type", "direction", "uniform", "alpha", "epsilon", "top", "weight", "where")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    ALPHA_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    TOP_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    edge_types: _containers.RepeatedScalarFieldContainer[int]
+    node_type: int
+    direction: _common_pb2.Direction
+    uniform: bool
+    alpha: float
+    epsilon: float
+    top: int
+    weight: str
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., uniform: bool = ..., alpha: _Optional[float] = ..., epsilon: _Optional[float] = ..., top: _Optional[int] = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
+
+class PersonalizedPagerankReply(_message.Message):
     __slots__ = ("version",)
     VERSION_FIELD_NUMBER: _ClassVar[int]
     version: int
@@ -718,6 +960,28 @@ class NodesAtReply(_message.Message):
     count: int
     def __init__(self, version: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
 
+class EdgesAtRequest(_message.Message):
+    __slots__ = ("space", "version", "type_id", "weight", "where")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    type_id: int
+    weight: str
+    where: str
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., type_id: _Optional[int] = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
+
+class EdgesAtReply(_message.Message):
+    __slots__ = ("version", "count")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    count: int
+    def __init__(self, version: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
+
 class ExplainRequest(_message.Message):
     __slots__ = ("space", "version", "method", "request")
     SPACE_FIELD_NUMBER: _ClassVar[int]
@@ -765,18 +1029,20 @@ class DrawShare(_message.Message):
     def __init__(self, type_id: _Optional[int] = ..., part: _Optional[int] = ..., host: _Optional[str] = ..., share: _Optional[float] = ..., expected: _Optional[float] = ..., drawn: _Optional[int] = ...) -> None: ...
 
 class ExplainReply(_message.Message):
-    __slots__ = ("version", "digest", "asked", "shares", "reply_bytes")
+    __slots__ = ("version", "digest", "asked", "shares", "reply_bytes", "condition")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     ASKED_FIELD_NUMBER: _ClassVar[int]
     SHARES_FIELD_NUMBER: _ClassVar[int]
     REPLY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
     asked: _containers.RepeatedCompositeFieldContainer[Asked]
     shares: _containers.RepeatedCompositeFieldContainer[DrawShare]
     reply_bytes: int
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., asked: _Optional[_Iterable[_Union[Asked, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[DrawShare, _Mapping]]] = ..., reply_bytes: _Optional[int] = ...) -> None: ...
+    condition: str
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., asked: _Optional[_Iterable[_Union[Asked, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[DrawShare, _Mapping]]] = ..., reply_bytes: _Optional[int] = ..., condition: _Optional[str] = ...) -> None: ...
 
 class Replay(_message.Message):
     __slots__ = ("method", "request", "digest", "nodes", "crc")
@@ -791,3 +1057,105 @@ class Replay(_message.Message):
     nodes: int
     crc: int
     def __init__(self, method: _Optional[str] = ..., request: _Optional[bytes] = ..., digest: _Optional[str] = ..., nodes: _Optional[int] = ..., crc: _Optional[int] = ...) -> None: ...
+
+class Value(_message.Message):
+    __slots__ = ("whole", "number", "text", "truth", "texts")
+    WHOLE_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    TRUTH_FIELD_NUMBER: _ClassVar[int]
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
+    whole: int
+    number: float
+    text: str
+    truth: bool
+    texts: Texts
+    def __init__(self, whole: _Optional[int] = ..., number: _Optional[float] = ..., text: _Optional[str] = ..., truth: bool = ..., texts: _Optional[_Union[Texts, _Mapping]] = ...) -> None: ...
+
+class Texts(_message.Message):
+    __slots__ = ("texts",)
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
+    texts: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, texts: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class QueryRequest(_message.Message):
+    __slots__ = ("space", "version", "seed", "statement", "language", "parameters", "seen")
+    class ParametersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Value, _Mapping]] = ...) -> None: ...
+    class SeenEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    STATEMENT_FIELD_NUMBER: _ClassVar[int]
+    LANGUAGE_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    SEEN_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    seed: int
+    statement: str
+    language: str
+    parameters: _containers.MessageMap[str, Value]
+    seen: _containers.ScalarMap[str, int]
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., statement: _Optional[str] = ..., language: _Optional[str] = ..., parameters: _Optional[_Mapping[str, Value]] = ..., seen: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class Column(_message.Message):
+    __slots__ = ("name", "type", "coded", "words")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    CODED_FIELD_NUMBER: _ClassVar[int]
+    WORDS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    type: str
+    coded: bool
+    words: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., coded: bool = ..., words: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Stage(_message.Message):
+    __slots__ = ("name", "took_s", "rows")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TOOK_S_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    took_s: float
+    rows: int
+    def __init__(self, name: _Optional[str] = ..., took_s: _Optional[float] = ..., rows: _Optional[int] = ...) -> None: ...
+
+class QueryReply(_message.Message):
+    __slots__ = ("space", "version", "digest", "seed", "token", "columns", "rows", "kind", "took_s", "plan", "stages", "changed")
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    TOOK_S_FIELD_NUMBER: _ClassVar[int]
+    PLAN_FIELD_NUMBER: _ClassVar[int]
+    STAGES_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    space: str
+    version: int
+    digest: str
+    seed: int
+    token: str
+    columns: _containers.RepeatedCompositeFieldContainer[Column]
+    rows: int
+    kind: str
+    took_s: float
+    plan: str
+    stages: _containers.RepeatedCompositeFieldContainer[Stage]
+    changed: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., digest: _Optional[str] = ..., seed: _Optional[int] = ..., token: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., rows: _Optional[int] = ..., kind: _Optional[str] = ..., took_s: _Optional[float] = ..., plan: _Optional[str] = ..., stages: _Optional[_Iterable[_Union[Stage, _Mapping]]] = ..., changed: _Optional[_Iterable[str]] = ...) -> None: ...

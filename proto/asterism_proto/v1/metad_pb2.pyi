@@ -230,27 +230,31 @@ class JobRequest(_message.Message):
     def __init__(self, job_id: _Optional[int] = ...) -> None: ...
 
 class ListJobsRequest(_message.Message):
-    __slots__ = ("space", "states", "limit", "before")
+    __slots__ = ("space", "states", "limit", "before", "kinds")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     STATES_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     BEFORE_FIELD_NUMBER: _ClassVar[int]
+    KINDS_FIELD_NUMBER: _ClassVar[int]
     space: str
     states: _containers.RepeatedScalarFieldContainer[_common_pb2.JobState]
     limit: int
     before: int
-    def __init__(self, space: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., limit: _Optional[int] = ..., before: _Optional[int] = ...) -> None: ...
+    kinds: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, space: _Optional[str] = ..., states: _Optional[_Iterable[_Union[_common_pb2.JobState, str]]] = ..., limit: _Optional[int] = ..., before: _Optional[int] = ..., kinds: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class JobList(_message.Message):
-    __slots__ = ("jobs", "next_before")
+    __slots__ = ("jobs", "next_before", "total")
     JOBS_FIELD_NUMBER: _ClassVar[int]
     NEXT_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
     jobs: _containers.RepeatedCompositeFieldContainer[_common_pb2.Job]
     next_before: int
-    def __init__(self, jobs: _Optional[_Iterable[_Union[_common_pb2.Job, _Mapping]]] = ..., next_before: _Optional[int] = ...) -> None: ...
+    total: int
+    def __init__(self, jobs: _Optional[_Iterable[_Union[_common_pb2.Job, _Mapping]]] = ..., next_before: _Optional[int] = ..., total: _Optional[int] = ...) -> None: ...
 
 class Host(_message.Message):
-    __slots__ = ("uuid", "role", "address", "http_address", "online", "last_beat_ms", "incarnation", "parts", "free_bytes")
+    __slots__ = ("uuid", "role", "address", "http_address", "online", "last_beat_ms", "incarnation", "parts", "free_bytes", "held_bytes")
     UUID_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
@@ -260,6 +264,7 @@ class Host(_message.Message):
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HELD_BYTES_FIELD_NUMBER: _ClassVar[int]
     uuid: str
     role: Role
     address: str
@@ -269,7 +274,8 @@ class Host(_message.Message):
     incarnation: int
     parts: int
     free_bytes: int
-    def __init__(self, uuid: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., online: bool = ..., last_beat_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., parts: _Optional[int] = ..., free_bytes: _Optional[int] = ...) -> None: ...
+    held_bytes: int
+    def __init__(self, uuid: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., online: bool = ..., last_beat_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., parts: _Optional[int] = ..., free_bytes: _Optional[int] = ..., held_bytes: _Optional[int] = ...) -> None: ...
 
 class HostList(_message.Message):
     __slots__ = ("hosts",)
@@ -376,7 +382,7 @@ class HeldVersion(_message.Message):
     def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ...) -> None: ...
 
 class BeatRequest(_message.Message):
-    __slots__ = ("role", "uuid", "incarnation", "address", "http_address", "tasks", "held", "free_bytes", "dropped_loads", "cluster")
+    __slots__ = ("role", "uuid", "incarnation", "address", "http_address", "tasks", "held", "free_bytes", "dropped_loads", "cluster", "held_bytes")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
@@ -387,6 +393,7 @@ class BeatRequest(_message.Message):
     FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
     DROPPED_LOADS_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    HELD_BYTES_FIELD_NUMBER: _ClassVar[int]
     role: Role
     uuid: str
     incarnation: int
@@ -397,7 +404,8 @@ class BeatRequest(_message.Message):
     free_bytes: int
     dropped_loads: _containers.RepeatedScalarFieldContainer[int]
     cluster: str
-    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskReport, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[HeldVersion, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., dropped_loads: _Optional[_Iterable[int]] = ..., cluster: _Optional[str] = ...) -> None: ...
+    held_bytes: int
+    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskReport, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[HeldVersion, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., dropped_loads: _Optional[_Iterable[int]] = ..., cluster: _Optional[str] = ..., held_bytes: _Optional[int] = ...) -> None: ...
 
 class BeatReply(_message.Message):
     __slots__ = ("revision", "lease_s")
@@ -424,7 +432,7 @@ class PollRequest(_message.Message):
     def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., known_revision: _Optional[int] = ..., wait_s: _Optional[float] = ..., cluster: _Optional[str] = ...) -> None: ...
 
 class TaskOrder(_message.Message):
-    __slots__ = ("task_id", "job_id", "attempt", "kind", "space_id", "parts", "cut", "loads", "commits", "options", "version", "manifest")
+    __slots__ = ("task_id", "job_id", "attempt", "kind", "space_id", "parts", "cut", "loads", "commits", "options", "version", "manifest", "indexes")
     class OptionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -444,6 +452,7 @@ class TaskOrder(_message.Message):
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     MANIFEST_FIELD_NUMBER: _ClassVar[int]
+    INDEXES_FIELD_NUMBER: _ClassVar[int]
     task_id: int
     job_id: int
     attempt: int
@@ -456,7 +465,8 @@ class TaskOrder(_message.Message):
     options: _containers.ScalarMap[str, str]
     version: int
     manifest: _common_pb2.Manifest
-    def __init__(self, task_id: _Optional[int] = ..., job_id: _Optional[int] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., space_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., cut: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ..., commits: _Optional[_Iterable[int]] = ..., options: _Optional[_Mapping[str, str]] = ..., version: _Optional[int] = ..., manifest: _Optional[_Union[_common_pb2.Manifest, _Mapping]] = ...) -> None: ...
+    indexes: _containers.RepeatedCompositeFieldContainer[_common_pb2.Index]
+    def __init__(self, task_id: _Optional[int] = ..., job_id: _Optional[int] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., space_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., cut: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ..., commits: _Optional[_Iterable[int]] = ..., options: _Optional[_Mapping[str, str]] = ..., version: _Optional[int] = ..., manifest: _Optional[_Union[_common_pb2.Manifest, _Mapping]] = ..., indexes: _Optional[_Iterable[_Union[_common_pb2.Index, _Mapping]]] = ...) -> None: ...
 
 class KeptJob(_message.Message):
     __slots__ = ("space_id", "job_id")

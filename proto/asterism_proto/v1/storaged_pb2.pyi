@@ -19,6 +19,7 @@ class BlockKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     OUT_EDGE_DELETES: _ClassVar[BlockKind]
     IN_EDGE_DELETES: _ClassVar[BlockKind]
     NODE_BIRTHS: _ClassVar[BlockKind]
+    NODE_TIMES: _ClassVar[BlockKind]
 BLOCK_KIND_UNSPECIFIED: BlockKind
 NODES: BlockKind
 OUT_EDGES: BlockKind
@@ -28,18 +29,21 @@ NODE_DELETES: BlockKind
 OUT_EDGE_DELETES: BlockKind
 IN_EDGE_DELETES: BlockKind
 NODE_BIRTHS: BlockKind
+NODE_TIMES: BlockKind
 
 class FindStreamRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class FindStreamReply(_message.Message):
-    __slots__ = ("port", "key")
+    __slots__ = ("port", "key", "local")
     PORT_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
+    LOCAL_FIELD_NUMBER: _ClassVar[int]
     port: int
     key: int
-    def __init__(self, port: _Optional[int] = ..., key: _Optional[int] = ...) -> None: ...
+    local: str
+    def __init__(self, port: _Optional[int] = ..., key: _Optional[int] = ..., local: _Optional[str] = ...) -> None: ...
 
 class At(_message.Message):
     __slots__ = ("space_id", "version", "digest", "where")
@@ -102,8 +106,10 @@ class RestrictRequest(_message.Message):
     def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., parts: _Optional[_Iterable[int]] = ..., terms: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RestrictReply(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("way",)
+    WAY_FIELD_NUMBER: _ClassVar[int]
+    way: str
+    def __init__(self, way: _Optional[str] = ...) -> None: ...
 
 class WriteBlocksRequest(_message.Message):
     __slots__ = ("space_id", "load_id", "chunk", "kind", "type_id", "parts")
@@ -260,7 +266,7 @@ class DrawEdgesReply(_message.Message):
     def __init__(self) -> None: ...
 
 class DrawNeighborsRequest(_message.Message):
-    __slots__ = ("at", "edge_types", "node_type", "count", "replace", "uniform", "direction", "seed", "hop", "want_weights", "want_edge_ids", "want_probabilities", "weight", "different")
+    __slots__ = ("at", "edge_types", "node_type", "count", "replace", "uniform", "direction", "seed", "hop", "want_weights", "want_edge_ids", "want_probabilities", "weight", "different", "until")
     AT_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -275,6 +281,7 @@ class DrawNeighborsRequest(_message.Message):
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     DIFFERENT_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
     at: At
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_type: int
@@ -289,7 +296,8 @@ class DrawNeighborsRequest(_message.Message):
     want_probabilities: bool
     weight: str
     different: bool
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., hop: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., different: bool = ...) -> None: ...
+    until: _common_pb2.Until
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., hop: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., different: bool = ..., until: _Optional[_Union[_common_pb2.Until, _Mapping]] = ...) -> None: ...
 
 class DrawNeighborsReply(_message.Message):
     __slots__ = ()
@@ -355,8 +363,14 @@ class Along(_message.Message):
     count: int
     def __init__(self, edge_type: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
 
+class Variates(_message.Message):
+    __slots__ = ("layer_dependency",)
+    LAYER_DEPENDENCY_FIELD_NUMBER: _ClassVar[int]
+    layer_dependency: bool
+    def __init__(self, layer_dependency: bool = ...) -> None: ...
+
 class ExpandRequest(_message.Message):
-    __slots__ = ("at", "hop", "along", "replace", "uniform", "direction", "seed", "want_weights", "want_edge_ids", "weight")
+    __slots__ = ("at", "hop", "along", "replace", "uniform", "direction", "seed", "want_weights", "want_edge_ids", "weight", "until", "variates")
     AT_FIELD_NUMBER: _ClassVar[int]
     HOP_FIELD_NUMBER: _ClassVar[int]
     ALONG_FIELD_NUMBER: _ClassVar[int]
@@ -367,6 +381,8 @@ class ExpandRequest(_message.Message):
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    VARIATES_FIELD_NUMBER: _ClassVar[int]
     at: At
     hop: int
     along: _containers.RepeatedCompositeFieldContainer[Along]
@@ -377,7 +393,9 @@ class ExpandRequest(_message.Message):
     want_weights: bool
     want_edge_ids: bool
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., hop: _Optional[int] = ..., along: _Optional[_Iterable[_Union[Along, _Mapping]]] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    until: _common_pb2.Until
+    variates: Variates
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., hop: _Optional[int] = ..., along: _Optional[_Iterable[_Union[Along, _Mapping]]] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.Until, _Mapping]] = ..., variates: _Optional[_Union[Variates, _Mapping]] = ...) -> None: ...
 
 class ExpandReply(_message.Message):
     __slots__ = ()
@@ -392,7 +410,7 @@ class Growth(_message.Message):
     def __init__(self, edge_type: _Optional[int] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class GrowRequest(_message.Message):
-    __slots__ = ("at", "reach", "disjoint", "every", "most_bytes", "replace", "uniform", "direction", "seed", "want_weights", "want_edge_ids", "weight")
+    __slots__ = ("at", "reach", "disjoint", "every", "most_bytes", "replace", "uniform", "direction", "seed", "want_weights", "want_edge_ids", "weight", "until", "variates")
     AT_FIELD_NUMBER: _ClassVar[int]
     REACH_FIELD_NUMBER: _ClassVar[int]
     DISJOINT_FIELD_NUMBER: _ClassVar[int]
@@ -405,6 +423,8 @@ class GrowRequest(_message.Message):
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    VARIATES_FIELD_NUMBER: _ClassVar[int]
     at: At
     reach: _containers.RepeatedCompositeFieldContainer[Growth]
     disjoint: bool
@@ -417,7 +437,9 @@ class GrowRequest(_message.Message):
     want_weights: bool
     want_edge_ids: bool
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., reach: _Optional[_Iterable[_Union[Growth, _Mapping]]] = ..., disjoint: bool = ..., every: bool = ..., most_bytes: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    until: _common_pb2.Until
+    variates: Variates
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., reach: _Optional[_Iterable[_Union[Growth, _Mapping]]] = ..., disjoint: bool = ..., every: bool = ..., most_bytes: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.Until, _Mapping]] = ..., variates: _Optional[_Union[Variates, _Mapping]] = ...) -> None: ...
 
 class GrowReply(_message.Message):
     __slots__ = ()
@@ -597,6 +619,20 @@ class ReadNodesAtReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class ReadEdgesAtRequest(_message.Message):
+    __slots__ = ("at", "type_id", "weight")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    type_id: int
+    weight: str
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ..., weight: _Optional[str] = ...) -> None: ...
+
+class ReadEdgesAtReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class ReadEdgesRequest(_message.Message):
     __slots__ = ("at", "type_id", "part", "cursor", "limit", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
@@ -618,3 +654,45 @@ class ReadEdgesReply(_message.Message):
     NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
     next_cursor: int
     def __init__(self, next_cursor: _Optional[int] = ...) -> None: ...
+
+class ReadSpreadRequest(_message.Message):
+    __slots__ = ("at", "element", "type_id", "parts", "weight")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    ELEMENT_FIELD_NUMBER: _ClassVar[int]
+    TYPE_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    element: _common_pb2.Element
+    type_id: int
+    parts: _containers.RepeatedScalarFieldContainer[int]
+    weight: str
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., element: _Optional[_Union[_common_pb2.Element, str]] = ..., type_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., weight: _Optional[str] = ...) -> None: ...
+
+class ReadSpreadReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RankRequest(_message.Message):
+    __slots__ = ("at", "edge_types", "direction", "uniform", "alpha", "epsilon", "top", "weight")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    ALPHA_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    TOP_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    edge_types: _containers.RepeatedScalarFieldContainer[int]
+    direction: _common_pb2.Direction
+    uniform: bool
+    alpha: float
+    epsilon: float
+    top: int
+    weight: str
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., uniform: bool = ..., alpha: _Optional[float] = ..., epsilon: _Optional[float] = ..., top: _Optional[int] = ..., weight: _Optional[str] = ...) -> None: ...
+
+class RankReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
