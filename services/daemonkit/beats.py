@@ -41,6 +41,7 @@ class Report:
     tasks: Sequence[pb.TaskReport] = ()
     held: Sequence[pb.HeldVersion] = ()
     free_bytes: int = 0
+    held_bytes: int = 0
     dropped_loads: Sequence[int] = ()
 
 
@@ -153,6 +154,7 @@ class Beats:
                             tasks=said.tasks,
                             held=said.held,
                             free_bytes=said.free_bytes,
+                            held_bytes=said.held_bytes,
                             cluster=self._cluster(),
                             dropped_loads=said.dropped_loads,
                         ),

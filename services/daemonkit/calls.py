@@ -120,6 +120,6 @@ class LocalTransport:
         """Nothing is held."""
 
 
-def handlers_of(table: Mapping[str, Method], api: object) -> dict[str, Handler]:
-    """The handlers of a service by path: the methods of ``api`` that bear the table's names."""
-    return {method.path: getattr(api, name) for name, method in table.items()}
+def handlers_of(table: Mapping[str, Method], *apis: object) -> dict[str, Handler]:
+    """The handlers of a service by path: the methods that bear the table's names, of the first of ``apis`` that has one."""
+    return {method.path: getattr(next((api for api in apis if hasattr(api, name)), apis[-1]), name) for name, method in table.items()}

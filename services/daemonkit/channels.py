@@ -13,6 +13,7 @@ import grpc
 
 from asterism_proto.errors import REASON_KEY, AsterismError, Deadline, InvalidRequest, Unavailable, from_status
 from asterism_proto.methods import Method
+from asterism_proto.near import grpc_target
 from daemonkit.calls import MAX_MESSAGE, Content, Pending, Tally, untold
 
 OPTIONS: tuple[tuple[str, int], ...] = (
@@ -105,8 +106,10 @@ class RemoteTransport:
         self._pid = 0
         self._stubs: dict[str, Any] = {}
         self._closed = False
-        self._inherited: list[grpc.Channel] = []
-        """Channels of the process that this one was forked from: kept, for letting them go here may hang."""
+        self._target = address
+        """What the channel is to: the address, or a shorter way there."""
+        self._left: list[grpc.Channel] = []
+        """Channels that calls may be under way on, or of the process that this one was forked from: kept, for letting those go here may hang."""
 
     def _stub(self, path: str, data: bytes, timeout_s: float) -> Any:
         if timeout_s <= 0:
@@ -118,8 +121,9 @@ class RemoteTransport:
                 raise Unavailable(f"the transport to {self.address} is closed")
             if self._channel is None or self._pid != os.getpid():
                 if self._channel is not None:
-                    self._inherited.append(self._channel)
-                self._channel = grpc.insecure_channel(self.address, options=OPTIONS)
+                    self._left.append(self._channel)
+                self._target = grpc_target(self.address)
+                self._channel = grpc.insecure_channel(self._target, options=OPTIONS)
                 self._pid, self._stubs = os.getpid(), {}
             stub = self._stubs.get(path)
             if stub is None:
@@ -142,8 +146,18 @@ class RemoteTransport:
         try:
             reply: bytes = self._stub(path, data, timeout_s)(data, timeout=timeout_s)
         except grpc.RpcError as error:
-            raise translated(error, self.address) from error
+            ours = translated(error, self.address)
+            if type(ours) is Unavailable:
+                self._look_again()
+            raise ours from error
         return reply
+
+    def _look_again(self) -> None:
+        """Whoever does not answer may have been started anew, and be reached in another way than before."""
+        with self._lock:
+            if self._channel is not None and self._target != grpc_target(self.address):
+                self._left.append(self._channel)
+                self._channel = None
 
     def close(self) -> None:
         """Close the channel; calls under way end with Unavailable."""

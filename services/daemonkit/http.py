@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import uvicorn
@@ -15,22 +16,26 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 
-from asterism_proto.errors import AsterismError, Unavailable
+from asterism_proto.errors import AsterismError, Place, Unavailable
+from daemonkit.hostnames import Hostnames
 from daemonkit.metrics import Metrics
 from daemonkit.server import refused
 from daemonkit.settings import split_address
 
 MAX_BODY = 1 << 20
 """Bytes of a request's body."""
+_READING = ("GET", "HEAD", "OPTIONS")
+_PROBES = ("/healthz", "/readyz", "/metrics")
+"""What monitors ask by whatever name; it holds nothing of a graph."""
 
 
-def _problem(error: str, message: str, status: int) -> JSONResponse:
-    return JSONResponse({"error": error, "message": message}, status_code=status)
+def _problem(error: str, message: str, status: int, place: Place | None = None) -> JSONResponse:
+    return JSONResponse({"error": error, "message": message, **({} if place is None else asdict(place))}, status_code=status)
 
 
 def _ours(_: Request, error: Exception) -> JSONResponse:
     known = refused(error)
-    return _problem(type(known).__name__, known.message, known.http)
+    return _problem(type(known).__name__, known.message, known.http, known.place)
 
 
 def _invalid(_: Request, error: Exception) -> JSONResponse:
@@ -45,6 +50,24 @@ def _http(_: Request, error: Exception) -> JSONResponse:
     return _problem("NotFound" if error.status_code == 404 else "InvalidRequest", str(error.detail), error.status_code)
 
 
+def _foreign(request: Request, length: int) -> str:
+    """Why a request that may change something is not taken from where it comes; "" where it is.
+
+    A browser says by itself from which page a request is (`Origin`, `Sec-Fetch-Site`), and asks before it sends JSON to another
+    host; nobody answers that question here. So a page of another host can not have a browser within reach change anything.
+    """
+    headers = request.headers
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+    if origin is not None and origin.partition("://")[2] != headers.get("host"):
+        return f"origin {origin[:200]!r}: only this host's own pages may change something from a browser"
+    if site not in ("none", "same-origin"):
+        return f"sec-fetch-site {site[:50]!r}: only this host's own pages may change something from a browser"
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if length and kind != "application/json":
+        return f"content-type {kind[:100]!r}: expected 'application/json'"
+    return ""
+
+
 def application(
     *,
     daemon: str,
@@ -52,6 +75,7 @@ def application(
     ready: Callable[[], list[str]],
     flags: Mapping[str, Any],
     metrics: Metrics,
+    hostnames: Hostnames,
     routers: Sequence[APIRouter] = (),
 ) -> FastAPI:
     """The HTTP application of a daemon: ``/status /healthz /readyz /metrics /flags`` and its own routers."""
@@ -64,6 +88,11 @@ def application(
         length = request.headers.get("content-length", "0")
         if "transfer-encoding" in request.headers or not length.isdigit() or int(length) > MAX_BODY:
             return _problem("InvalidRequest", f"content-length {length!r}: a body has a length of at most {MAX_BODY} bytes", 413)
+        host = request.headers.get("host", "")
+        if request.url.path not in _PROBES and not hostnames.has(host):
+            return _problem("InvalidRequest", f"host {host[:200]!r} is no name of this door; the setting http_names takes further ones", 403)
+        if request.method not in _READING and (why := _foreign(request, int(length))):
+            return _problem("InvalidRequest", why, 403)
         try:
             return await proceed(request)
         except Exception as error:  # logged once, here: past this point uvicorn would tell the story again
@@ -107,6 +136,8 @@ class HttpDoor:
     ----------
     address : str
         host:port; port 0 takes a free one.
+    hostnames : Hostnames
+        By which it may be called.
     """
 
     def __init__(
@@ -118,10 +149,11 @@ class HttpDoor:
         ready: Callable[[], list[str]],
         flags: Mapping[str, Any],
         metrics: Metrics,
+        hostnames: Hostnames,
         routers: Sequence[APIRouter] = (),
     ) -> None:
         self._address = address
-        self.app = application(daemon=daemon, status=status, ready=ready, flags=flags, metrics=metrics, routers=routers)
+        self.app = application(daemon=daemon, status=status, ready=ready, flags=flags, metrics=metrics, hostnames=hostnames, routers=routers)
         self._server = uvicorn.Server(uvicorn.Config(self.app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2))
         self._thread: threading.Thread | None = None
         self._socket: socket.socket | None = None

@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 SECONDS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
 """Upper bounds of the latency histogram: from a small draw to a long scan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Calls of one method."""
+
+    calls: int
+    errors: int
+    """Of them: those that were not answered with OK."""
+    buckets: tuple[int, ...]
+    """Calls by how long they took: up to each bound of `SECONDS`, and beyond the last."""
+
+    def since(self, before: Seen | None) -> Seen:
+        """What was added after ``before``."""
+        if before is None:
+            return self
+        apart = tuple(now - then for now, then in zip(self.buckets, before.buckets, strict=True))
+        return Seen(calls=self.calls - before.calls, errors=self.errors - before.errors, buckets=apart)
 
 
 class Metrics:
@@ -44,6 +64,27 @@ class Metrics:
     def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
         """Add a gauge ``asterism_<name>`` that is read when it is asked for."""
         Gauge(f"asterism_{name}", text, registry=self.registry).set_function(read)
+
+    def seen(self) -> dict[str, Seen]:
+        """The calls answered so far, by method."""
+        calls: dict[str, int] = {}
+        errors: dict[str, int] = {}
+        up_to: dict[str, list[int]] = {}
+        for family in self._calls.collect():
+            for sample in family.samples:
+                if sample.name.endswith("_total"):
+                    method = sample.labels["method"]
+                    calls[method] = calls.get(method, 0) + int(sample.value)
+                    errors[method] = errors.get(method, 0) + (int(sample.value) if sample.labels["code"] != "OK" else 0)
+        for family in self._seconds.collect():
+            for sample in family.samples:
+                if sample.name.endswith("_bucket"):
+                    up_to.setdefault(sample.labels["method"], [0]).append(int(sample.value))
+        none = [0] * (len(SECONDS) + 2)
+        return {
+            method: Seen(calls=count, errors=errors[method], buckets=tuple(b - a for a, b in pairwise(up_to.get(method, none))))
+            for method, count in calls.items()
+        }
 
     def text(self) -> bytes:
         """All of them, in Prometheus' text format."""

@@ -20,10 +20,12 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from asterism_proto.errors import CALLER_KEY, REASON_KEY, AsterismError, Busy, Internal, InvalidRequest, Unavailable
+from asterism_proto.errors import CALLER_KEY, PLACE_KEY, REASON_KEY, AsterismError, Busy, Internal, InvalidRequest, Unavailable
 from asterism_proto.methods import Method
+from asterism_proto.near import beside
 from daemonkit.calls import MAX_MESSAGE, Call, Handler
 from daemonkit.metrics import Metrics
+from daemonkit.settings import split_address
 
 logger = logging.getLogger(__name__)
 
@@ -204,8 +206,18 @@ class GrpcServer:
             port: int = self._server.add_insecure_port(self._address)
         except RuntimeError as error:
             raise Unavailable(f"can not listen on {self._address}: {error}; is the port taken?") from error
+        self._open_beside(port)
         self._server.start()
         return port
+
+    def _open_beside(self, port: int) -> None:
+        """The short way for callers of this host; whoever finds none comes by the port."""
+        name = beside(split_address(self._address)[0], port)
+        try:
+            if name:
+                self._server.add_insecure_port(f"unix-abstract:{name}")
+        except RuntimeError as error:
+            logger.info("no_short_way", extra={"socket": name, "reason": str(error)})
 
     def set_serving(self, serving: bool) -> None:
         """What the health service answers."""
@@ -262,6 +274,7 @@ class GrpcServer:
 def _abort(context: Any, error: AsterismError) -> NoReturn:
     raw = error.message.encode(errors="replace")
     text = raw.decode() if len(raw) <= _MAX_TEXT else raw[:_MAX_TEXT].decode(errors="ignore") + " ..."
-    context.set_trailing_metadata(((REASON_KEY, type(error).__name__),))
+    place = () if error.place is None else ((PLACE_KEY, error.place.to_json()),)
+    context.set_trailing_metadata(((REASON_KEY, type(error).__name__), *place))
     context.abort(grpc.StatusCode[error.code], text)
     raise AssertionError("abort always raises")

@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict
 
 from asterism_proto.errors import InvalidRequest
+from daemonkit.hostnames import Hostnames
 
 
 class DaemonSettings(BaseSettings):
@@ -24,6 +25,8 @@ class DaemonSettings(BaseSettings):
     """host:port under which others reach the gRPC door; empty: as it listens."""
     http_listen: str = "127.0.0.1:0"
     """host:port of the HTTP door; port 0 takes a free one."""
+    http_names: str = ""
+    """Further names by which the HTTP door may be called, with commas between: graph.example.com, .example.com (all below it), * (any)."""
     log_level: str = "INFO"
     """DEBUG (each call), INFO (jobs, versions, states), WARNING or ERROR."""
     log_json: bool = False
@@ -65,6 +68,10 @@ class DaemonSettings(BaseSettings):
         """Where others reach the gRPC door that listens on ``port``: as told, else this host's loopback or given address."""
         host, _ = split_address(self.listen)
         return self.advertise or f"{'127.0.0.1' if host in ('0.0.0.0', '[::]') else host}:{port}"
+
+    def hostnames(self) -> Hostnames:
+        """By which names the HTTP door may be called."""
+        return Hostnames(self.http_names.split(","), self.advertise)
 
     def flags(self) -> dict[str, Any]:
         """All settings as plain values, for ``/flags``."""

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from asterism_proto import arrays
+from asterism_proto import arrays, near
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import AsterismError, Busy, Internal, InvalidRequest, NotFound, Unavailable
 from asterism_proto.methods import Method
@@ -65,30 +65,36 @@ class StreamDoor:
         self._lock = threading.Lock()
         self._calls = 0
         self._connections: set[socket.socket] = set()
-        self._listener: socket.socket | None = None
+        self._listeners: list[socket.socket] = []
         self._stopping = False
         self.key = secrets.randbits(64)
         self.port = 0
+        self.local = ""
+        """Name of the abstract Unix socket where callers of this host are answered too; empty: there is none."""
 
     def start(self) -> int:
         """Open the port and give its number; Unavailable when it is taken."""
         host, port = split_address(self._address)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            self._listener = socket.create_server((host.strip("[]"), port), family=family, backlog=256)
+            self._listeners = [socket.create_server((host.strip("[]"), port), family=family, backlog=256)]
         except OSError as error:
             raise Unavailable(f"can not listen on {self._address}: {error}; is the port taken?") from error
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, args=(self._listener,), name="streams", daemon=True).start()
+        self.port = self._listeners[0].getsockname()[1]
+        if (local := near.listen(f"asterism-streams:{secrets.token_hex(8)}")) is not None:
+            self._listeners.append(local)
+            self.local = local.getsockname()[1:].decode()
+        for listener in self._listeners:
+            threading.Thread(target=self._accept, args=(listener,), name="streams", daemon=True).start()
         return self.port
 
     def stop(self, grace_s: float) -> None:
         """Take no more calls, give those under way ``grace_s`` seconds, then hang up."""
         self._stopping = True
-        if self._listener is not None:
+        for listener in self._listeners:
             with contextlib.suppress(OSError):
-                self._listener.shutdown(socket.SHUT_RDWR)
-            self._listener.close()
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
         until = time.monotonic() + grace_s
         while self._calls and time.monotonic() < until:
             time.sleep(0.01)

@@ -31,7 +31,7 @@ from functools import partial
 
 import numpy as np
 
-from asterism_proto import arrays
+from asterism_proto import arrays, near
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import AsterismError, Corrupt, Deadline, InvalidRequest, Unavailable, from_status
 from asterism_proto.methods import STORE, Method
@@ -69,7 +69,9 @@ def number(path: str) -> int:
 
 
 def tune(connection: socket.socket) -> None:
-    """Send at once; notice a host that is gone."""
+    """Send at once; notice a host that is gone, unless it is this one."""
+    if connection.family == socket.AF_UNIX:
+        return
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 20), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", _SILENCE_MS)):
@@ -115,11 +117,14 @@ def receive(connection: socket.socket, length: int, deadline: float, waiting: Wa
 
 
 @dataclass(frozen=True, slots=True)
-class _Door:
+class Door:
     """Where a daemon's stream door is."""
 
-    port: int
-    key: int
+    port: int = 0
+    """0: there is none."""
+    key: int = 0
+    local: str = ""
+    """Name of the abstract Unix socket beside it, for callers of its host."""
 
 
 class _Broken(Exception):
@@ -222,7 +227,7 @@ class StreamTransport:
         self._lock = threading.Lock()
         self._idle: list[socket.socket] = []
         self._pid = os.getpid()
-        self._door: _Door | None = None
+        self._door: Door | None = None
         self._not_before = 0.0
         self._closed = False
         self.pulse = Pulse(f"the stream door of {address}", self._ping)
@@ -313,11 +318,11 @@ class StreamTransport:
                 raise
             return self._open(asked, deadline)
 
-    def _ask(self, deadline: float) -> _Door:
+    def _ask(self, deadline: float) -> Door:
         reply = self._grpc.call(STORE["find_stream"], store.FindStreamRequest(), deadline - time.monotonic())
         if not isinstance(reply, store.FindStreamReply) or not reply.port:
             raise Unavailable(f"{self.address} has no stream door")
-        self._door = _Door(reply.port, reply.key)
+        self._door = Door(reply.port, reply.key, reply.local)
         return self._door
 
     def _ping(self, seconds: float) -> bool:
@@ -326,7 +331,7 @@ class StreamTransport:
         if door is None:
             return True
         try:
-            with socket.create_connection((self._host, door.port), timeout=seconds) as connection:
+            with self._dial(door, seconds) as connection:
                 send(connection, [GREETING.pack(MAGIC, 0, door.key)], until)
                 receive(connection, GREETING.size, until)
         except (ConnectionError, EOFError):
@@ -339,13 +344,20 @@ class StreamTransport:
             return False
         return True
 
-    def _open(self, door: _Door, deadline: float) -> socket.socket:
+    def _dial(self, door: Door, seconds: float) -> socket.socket:
+        """A connection to where a door is: by its Unix socket where that is on this host."""
+        connection = near.connect(door.local, seconds)
+        if connection is None:
+            connection = socket.create_connection((self._host, door.port), timeout=seconds)
+        tune(connection)
+        return connection
+
+    def _open(self, door: Door, deadline: float) -> socket.socket:
         until = min(deadline, time.monotonic() + _CONNECT_S)
         where = f"the stream door of {self.address} (port {door.port})"
         connection: socket.socket | None = None
         try:
-            connection = socket.create_connection((self._host, door.port), timeout=max(until - time.monotonic(), 1e-3))
-            tune(connection)
+            connection = self._dial(door, max(until - time.monotonic(), 1e-3))
             send(connection, [GREETING.pack(MAGIC, 0, door.key)], until)
             greeting = GREETING.unpack(receive(connection, GREETING.size, until))
         except (OSError, EOFError) as error:

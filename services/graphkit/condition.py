@@ -81,7 +81,7 @@ def _of_numbers(term: Term, left: NDArray[Any], read: Callable[[Column], Values]
             case "between":
                 found = (left >= right[0]) & (left <= right[1])
             case word:
-                found = np.asarray(_COMPARED[word](left, right[0]), np.bool_)
+                found = np.asarray(COMPARED[word](left, right[0]), np.bool_)
     return found
 
 
@@ -99,7 +99,7 @@ def _of_lists(term: Term, left: Lists) -> Mask:
     return ~found if term.word == "!=" else found
 
 
-_COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "==": np.equal,
     "!=": np.not_equal,
     "<": np.less,
@@ -107,3 +107,4 @@ _COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     ">": np.greater,
     ">=": np.greater_equal,
 }
+"""The comparisons of conditions, with warnings of NumPy to be left out."""

@@ -15,6 +15,8 @@ from graphkit.rng import derive, mix64
 _SMALLEST = 1 << 14
 _AHEAD = 16
 _KEPT, _KEPT_SLOTS = 8, 1 << 20
+_DENSE = 4
+"""Slots for each id at most, where ids have slots of their own."""
 _LAST_TURN = (1 << 12) - 1
 _TURN, _HASH, _S32, _LOW, _ONE = np.uint64(52), np.uint64(44), np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(1)
 
@@ -91,6 +93,39 @@ def _refill(
         while table[at] >> _TURN == turn:
             at = (at + _ONE) & mask
         table[at] = mark | np.uint64(i)
+
+
+@kernel
+def _number_dense(ids: NDArray[np.int64], numbers: NDArray[np.int32], nodes: NDArray[np.int64], out: NDArray[np.int32]) -> int:
+    count = np.int64(0)
+    for i in range(ids.shape[0]):
+        node = ids[i]
+        number = np.int64(numbers[node])
+        if number < 0:
+            number = count
+            numbers[node], nodes[count] = number, node
+            count += 1
+        out[i] = number
+    return int(count)
+
+
+def numbered(ids: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Numbers of nodes by first appearance, and the nodes by number: of ids that are no less than 0.
+
+    Returns
+    -------
+    numbers : int32[n]
+    nodes : int64[nodes]
+    """
+    ids = settled(ids)
+    slots = int(ids.max()) + 1 if ids.size else 0
+    if slots <= _DENSE * ids.size:  # a slot for every id there may be: no hash, and nothing to compare
+        nodes, out = np.empty(min(slots, ids.size), np.int64), np.empty(ids.size, np.int32)
+        count = _number_dense(ids, np.full(slots, -1, np.int32), nodes, out)
+        return out, nodes[:count]
+    with Numbering.several(1) as (numbering,):
+        numbers = numbering.assign(ids)
+        return numbers, numbering.ids.copy()
 
 
 @kernel

@@ -23,7 +23,12 @@ _S30, _S27, _S31, _S12, _ONE = np.uint64(30), np.uint64(27), np.uint64(31), np.u
 _ALL = 0xFFFFFFFFFFFFFFFF
 
 # Purposes: the first tag under a seed. A purpose is never reused for another kind of draw.
-PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, RACE, RESTART, RETURN, WEIGHTS, NEGATIVE, LAYER, LABEL, CONDITION = range(1, 14)
+PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, RACE, RESTART, RETURN, WEIGHTS, NEGATIVE, LAYER, LABEL, CONDITION, SIDE, PIECE = range(1, 16)
+TERMINATION = 16
+LABOR = 17
+SEEN = 18
+RANGE = 19
+BUDGET = 20
 
 
 @inlined
@@ -68,6 +73,12 @@ def below(w: np.uint64, n: np.uint64) -> np.uint64:
 def unit(w: np.uint64) -> float:
     """A float64 in (0, 1) from the high 52 bits of a word; never 0, never 1, and exact: the half is the 53rd bit."""
     return (np.float64(w >> _S12) + 0.5) * 2.220446049250313e-16
+
+
+@inlined
+def most_within(probability: float) -> np.int64:
+    """The largest ``w >> 12`` of a word whose `unit` is at most a probability, -1 where that is none: both sides are exact."""
+    return np.int64(np.floor(probability * 4503599627370496.0 - 0.5))
 
 
 @brief

@@ -98,8 +98,10 @@ class CatalogApi:
 
     def list_jobs(self, request: mpb.ListJobsRequest, call: Call) -> mpb.JobList:
         """A page of jobs."""
-        page = self._service.jobs(space=request.space, states=wire_jobs.states_of(request.states), limit=request.limit, before=request.before)
-        return mpb.JobList(jobs=[wire_jobs.job_to(job, files=False) for job in page.jobs], next_before=page.next_before)
+        page = self._service.jobs(
+            space=request.space, states=wire_jobs.states_of(request.states), kinds=request.kinds, limit=request.limit, before=request.before
+        )
+        return mpb.JobList(jobs=[wire_jobs.job_to(job, files=False) for job in page.jobs], next_before=page.next_before, total=page.total)
 
     def stop_job(self, request: mpb.JobRequest, call: Call) -> pb.Job:
         """A job on its way to its end."""

@@ -76,6 +76,7 @@ class Metad:
             ready=self.ready,
             flags=self.settings.flags(),
             metrics=self.metrics,
+            hostnames=self.settings.hostnames(),
             routers=[router(self.rooms.service)],
         )
         self.grpc_port = self._grpc.start()

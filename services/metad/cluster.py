@@ -35,6 +35,8 @@ class Word:
     held: frozenset[tuple[SpaceId, int]] = frozenset()
     """(space, version) that it can draw from (storaged) or has seen (graphd)."""
     free_bytes: int = 0
+    held_bytes: int = 0
+    """That its folder takes of the disk; 0: not known."""
     dropped_loads: frozenset[LoadId] = frozenset()
     """Of the abandoned loads that it was told of: those that it holds no block of (storaged)."""
 
@@ -53,6 +55,7 @@ class Host:
     last_beat_ms: int
     held: frozenset[tuple[SpaceId, int]] = frozenset()
     free_bytes: int = 0
+    held_bytes: int = 0
 
     def matters(self) -> tuple[str, str, int, bool]:
         """What others are told of it: while this stays, a beat changes nothing."""
@@ -110,6 +113,7 @@ class Cluster:
             last_beat_ms=now_ms,
             held=word.held,
             free_bytes=word.free_bytes,
+            held_bytes=word.held_bytes,
         )
 
     def lapsed(self, now_ms: int) -> list[Host]:

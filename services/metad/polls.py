@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from asterism_proto.indexes import indexes_to_proto
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad import wire
@@ -73,6 +74,7 @@ class Polls:
                 options=dict(job.options),
                 version=job.target_version,
                 manifest=self._manifest(job),
+                indexes=indexes_to_proto(job.indexes),
             )
 
     def _for_graphd(self, reply: mpb.PollReply) -> None:

@@ -32,6 +32,8 @@ class JobPage:
     jobs: tuple[Job, ...]
     next_before: int
     """Ask for those before this id next; 0: there are no more."""
+    total: int
+    """Those that were asked for, on all pages."""
 
 
 class Service:
@@ -154,22 +156,23 @@ class Service:
         """One job."""
         return machine.find(self._driver.state, job_id)
 
-    def jobs(self, *, space: str = "", states: Iterable[State] = (), limit: int = 0, before: int = 0) -> JobPage:
+    def jobs(self, *, space: str = "", states: Iterable[State] = (), kinds: Iterable[str] = (), limit: int = 0, before: int = 0) -> JobPage:
         """A page of jobs, newest first."""
         if limit < 0 or limit > _LONGEST_PAGE:
             raise InvalidRequest(f"limit {limit}: expected 1 to {_LONGEST_PAGE}, or 0 for {_PAGE}")
         if before < 0:
             raise InvalidRequest(f"before {before}: expected a job id, or 0 for the newest")
-        wanted = frozenset(states)
-        found = [
+        wanted, named = frozenset(states), frozenset(kinds)
+        asked = [
             job
             for job in reversed(self._driver.state.jobs.values())
-            if (not space or job.space == space) and (not wanted or job.state in wanted) and (not before or job.job_id < before)
+            if (not space or job.space == space) and (not wanted or job.state in wanted) and (not named or job.kind in named)
         ]
+        found = [job for job in asked if not before or job.job_id < before]
         if not found and space and not any(job.space == space for job in self._driver.state.jobs.values()):
             self.space(space)
         limit = limit or _PAGE
-        return JobPage(jobs=tuple(found[:limit]), next_before=found[limit - 1].job_id if len(found) > limit else 0)
+        return JobPage(jobs=tuple(found[:limit]), next_before=found[limit - 1].job_id if len(found) > limit else 0, total=len(asked))
 
     def stop_job(self, job_id: int) -> Job:
         """Order a job's end."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.indexes import indexes_from_proto, indexes_to_proto
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
@@ -202,6 +203,7 @@ def manifest_to(manifest: Manifest, *, totals: bool = True) -> pb.Manifest:
         digest=manifest.digest,
         origin_space_id=manifest.origin_space_id,
         origin_job_id=manifest.origin_job_id,
+        indexes=indexes_to_proto(manifest.indexes),
     )
 
 
@@ -218,6 +220,7 @@ def manifest_of(message: pb.Manifest) -> Manifest:
         digest=message.digest,
         origin_space_id=message.origin_space_id,
         origin_job_id=message.origin_job_id,
+        indexes=indexes_from_proto(message.indexes),
     )
 
 
@@ -286,6 +289,7 @@ def host_to(host: Host, *, parts: int = 0) -> mpb.Host:
         incarnation=host.incarnation,
         parts=parts,
         free_bytes=host.free_bytes,
+        held_bytes=host.held_bytes,
     )
 
 
@@ -300,6 +304,7 @@ def host_of(message: mpb.Host) -> Host:
         last_beat_ms=message.last_beat_ms,
         incarnation=message.incarnation,
         free_bytes=message.free_bytes,
+        held_bytes=message.held_bytes,
     )
 
 
@@ -317,5 +322,6 @@ def word_of(message: mpb.BeatRequest) -> Word:
         http_address=message.http_address,
         held=frozenset((SpaceId(held.space_id), held.version) for held in message.held),
         free_bytes=message.free_bytes,
+        held_bytes=message.held_bytes,
         dropped_loads=frozenset(LoadId(load) for load in message.dropped_loads),
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from asterism_proto.indexes import Index
 from asterism_proto.schema import Schema
 from metad.ids import HostId, JobId, LoadId, PinId, SpaceId
 from metad.store.port import Changes
@@ -101,6 +102,8 @@ class Manifest:
     """The space whose backup it came from; 0 = it was built here."""
     origin_job_id: int = 0
     """The build that made it there; 0 = it was built here."""
+    indexes: tuple[Index, ...] = ()
+    """That every part has, ascending; in the digest too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,7 @@ class Versions:
                 totals=result.totals,
                 images=result.images,
                 digest="",
+                indexes=job.indexes,
             )
         )
         if origin is not None:

@@ -46,12 +46,13 @@ def _jobs(service: Service) -> APIRouter:
     def list_jobs(
         space: Annotated[str, Query(description="Only jobs of this space.")] = "",
         state: Annotated[list[StateName] | None, Query(description="Only jobs in one of these states.")] = None,
+        kind: Annotated[list[str] | None, Query(description="Only jobs of one of these kinds.")] = None,
         limit: Annotated[int, Query(ge=1, le=1000, description="How many at most.")] = 50,
         before: Annotated[int, Query(ge=0, description="Only jobs with a smaller id; 0: from the newest.")] = 0,
     ) -> JobPageView:
         """Jobs, newest first."""
-        page = service.jobs(space=space, states=[State[name] for name in state or ()], limit=limit, before=before)
-        return JobPageView(jobs=[job_view(job, files=False) for job in page.jobs], next_before=page.next_before)
+        page = service.jobs(space=space, states=[State[name] for name in state or ()], kinds=kind or (), limit=limit, before=before)
+        return JobPageView(jobs=[job_view(job, files=False) for job in page.jobs], next_before=page.next_before, total=page.total)
 
     @api.get("/jobs/{job_id}")
     def get_job(job_id: JobNumber) -> JobView:

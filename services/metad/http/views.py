@@ -75,6 +75,8 @@ class VersionView(View):
     pins: list[PinView]
     """Who keeps it from going."""
     totals: list[TypeTotalView]
+    indexes: list[str] = Field(examples=[["range of item on price"]])
+    """That draws under conditions may take."""
 
 
 class SpaceView(View):
@@ -122,6 +124,8 @@ class HostView(View):
     parts: int
     """That it holds, over all spaces."""
     free_bytes: int
+    held_bytes: int
+    """What all that lies in its folder takes of the disk, linked files once; 0: not known."""
 
 
 def space_view(space: Space, current: Manifest | None) -> SpaceView:
@@ -153,6 +157,7 @@ def version_view(space: Space, manifest: Manifest, pins: Sequence[Pin]) -> Versi
             if pin.version == manifest.version
         ],
         totals=_type_totals(space.schema, manifest.totals),
+        indexes=[index.named(space.schema) for index in manifest.indexes],
     )
 
 
@@ -191,4 +196,5 @@ def host_view(host: Host, parts: int) -> HostView:
         incarnation=host.incarnation,
         parts=parts,
         free_bytes=host.free_bytes,
+        held_bytes=host.held_bytes,
     )

@@ -10,16 +10,17 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from asterism_proto.errors import Conflict
+from asterism_proto.errors import Conflict, InvalidRequest
+from asterism_proto.indexes import Index, declared_of, index_asked
 from metad.board import Board
 from metad.catalog.catalog import Catalog
-from metad.catalog.model import Space, Step
+from metad.catalog.model import Manifest, Space, Step
 from metad.catalog.spaces import shares
 from metad.clock import Clock
 from metad.cluster import Host, Role
 from metad.ids import HostId, JobId, SpaceId
 from metad.jobs import machine, model
-from metad.jobs.kinds import kind_of
+from metad.jobs.kinds import kind_of, settled
 from metad.jobs.model import Job, Jobs, Rules, State, Task
 from metad.store import codec, keys
 from metad.store.port import MetaStore
@@ -45,12 +46,21 @@ class Driver:
     def submit(self, space: Space, kind: str, *, options: Mapping[str, str] | None = None, version: int = 0) -> Job:
         """The job that does this with what is committed, and where it reads a version, published of a space by now."""
         cut = self._catalog.spaces.last_commit(space.space_id)
+        index: Index | None = None
+        indexes: tuple[Index, ...] = ()
+        options = dict(options or {})
         if kind_of(kind).restores:
-            version, cut = self._restored(space)
+            awaited = self._restored(space)
+            version, cut, indexes = awaited.version, awaited.cut, awaited.indexes
         else:
             self._catalog.restores.check_none(space)
         if kind_of(kind).reads_version:
             version = self._catalog.versions.get(space, version).version if version or space.version else 0
+        if kind_of(kind).indexes:
+            index = index_asked(space.schema, dict(settled(kind_of(kind), options)))
+            if "drop" in options and index in declared_of(space.schema):
+                raise InvalidRequest(f"index {index.named(space.schema)}: the schema declares it, so that every version has it")
+            options |= {"on": index.column}  # equal wishes are equal options
         answer = self.feed(
             model.Submit(
                 now_ms=self._clock(),
@@ -60,18 +70,21 @@ class Driver:
                 cut=cut,
                 shares=tuple(model.Share(host=host, parts=tuple(parts)) for host, parts in sorted(shares(space).items())),
                 paired=tuple(t.name for t in space.schema.edge_types) if space.schema.has_in else (),
-                options=options or {},
+                options=options,
                 version=version,
+                index=index,
+                indexes=indexes,
+                declared=declared_of(space.schema),
             )
         )
         return self._state.jobs[next(command.job_id for command in answer if isinstance(command, model.Answer))]
 
-    def _restored(self, space: Space) -> tuple[int, int]:
-        """(version, cut) of what a space waits for."""
+    def _restored(self, space: Space) -> Manifest:
+        """What a space waits for."""
         manifest = self._catalog.restores.awaited(space.space_id)
         if manifest is None:
             raise Conflict(f"space {space.name!r} waits for no data: a restore makes a space of its own; give it another name")
-        return manifest.version, manifest.cut
+        return manifest
 
     def stop(self, job_id: int) -> Job:
         """Order a job's end."""
@@ -148,10 +161,9 @@ def _stored(store: MetaStore, catalog: Catalog, hosts: Iterable[Host], rules: Ru
     for _, value in store.range(keys.JOBS):
         job = codec.job_from(value)
         jobs[job.job_id] = replace(job, tasks=tuple(_with_result(store, job, task) for task in job.tasks))
+    current = {SpaceId(space.space_id): catalog.versions.get(space, space.version) for space in catalog.spaces.all() if space.version}
     published = {
-        SpaceId(space.space_id): model.Published(version=space.version, cut=catalog.versions.get(space, space.version).cut)
-        for space in catalog.spaces.all()
-        if space.version
+        space_id: model.Published(version=manifest.version, cut=manifest.cut, indexes=manifest.indexes) for space_id, manifest in current.items()
     }
     return Jobs(
         rules=rules,

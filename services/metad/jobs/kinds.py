@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.indexes import KINDS as INDEX_KINDS
 from asterism_proto.places import redacted
 
 Options = tuple[tuple[str, str], ...]
@@ -38,6 +39,8 @@ class Kind:
     """It is about one published version."""
     restores: bool = False
     """It brings the version back that its space waits for, and no other kind is for such a space."""
+    indexes: bool = False
+    """It adds an index to what the version before has, or takes one away."""
     covers_parts: bool = False
     """Its tasks report totals and the digest of an image for every part."""
     options: Mapping[str, Option] = field(default_factory=dict)
@@ -70,10 +73,41 @@ def _link(value: str) -> str:
     return value
 
 
+def _word(value: str) -> str:
+    if not value.strip() or len(value) > _LONGEST_VALUE:
+        raise InvalidRequest(f"option value {value[:80]!r}: expected a name")
+    return value
+
+
+def _index_kind(value: str) -> str:
+    if value not in INDEX_KINDS:
+        raise InvalidRequest(f"option kind={value!r}: expected {' or '.join(INDEX_KINDS)}")
+    return value
+
+
+def _drop(value: str) -> str:
+    if value != "yes":
+        raise InvalidRequest(f"option drop={value!r}: expected 'yes', or none: the index is made")
+    return value
+
+
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind(name="build", publishes=True, covers_parts=True, options={"link": Option(settled=_link)}),
+        Kind(
+            name="index",
+            publishes=True,
+            covers_parts=True,
+            indexes=True,
+            options={
+                "type": Option(settled=_word, required=True),
+                "on": Option(settled=_word, required=True),
+                "kind": Option(settled=_index_kind, required=True),
+                "drop": Option(settled=_drop),
+                "link": Option(settled=_link),
+            },
+        ),
         Kind(name="audit", reads_version=True, covers_parts=True),
         Kind(
             name="export-tables", reads_version=True, options={"format": Option(settled=_format, default="parquet"), "to": Option(settled=_address)}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from asterism_proto.indexes import Index
 from metad.ids import HostId, JobId, SpaceId, TaskId
 from metad.jobs.kinds import Options
 from metad.totals import Result
@@ -84,6 +85,12 @@ class Job:
     submitted_ms: int
     options: Options = ()
     """As submitted, defaults filled in."""
+    index: Index | None = None
+    """The one that it adds to its version, or takes away; None = neither."""
+    indexes: tuple[Index, ...] = ()
+    """That its version is to have: those of the version before, as of when it began, and its own. Of a restore, of what comes back."""
+    declared: tuple[Index, ...] = ()
+    """That every version of the space has, by its schema."""
     target_version: int = 0
     """The version that it reads; 0 = none."""
     state: State = State.QUEUE
@@ -120,6 +127,8 @@ class Published:
 
     version: int
     cut: int
+    indexes: tuple[Index, ...] = ()
+    """That it has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +190,12 @@ class Submit:
     """As they were given."""
     version: int = 0
     """To read; 0 where none was named and none is published."""
+    index: Index | None = None
+    """What options name of one, where the kind takes one."""
+    indexes: tuple[Index, ...] = ()
+    """Of the version that a restore brings back."""
+    declared: tuple[Index, ...] = ()
+    """That the schema of the space declares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

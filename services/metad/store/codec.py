@@ -9,6 +9,7 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from asterism_proto.errors import Corrupt
+from asterism_proto.indexes import Index
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad import wire, wire_jobs
@@ -140,6 +141,9 @@ def job_from(value: bytes) -> Job:
                 "space_id": SpaceId(data["space_id"]),
                 "paired": tuple(data["paired"]),
                 "options": tuple((key, value) for key, value in data.get("options", ())),
+                "index": Index(**data["index"]) if data.get("index") else None,
+                "indexes": tuple(Index(**index) for index in data.get("indexes", ())),
+                "declared": tuple(Index(**index) for index in data.get("declared", ())),
                 "tasks": tasks,
                 "state": State[data["state"]],
                 "ending": State[data["ending"]] if data["ending"] else None,

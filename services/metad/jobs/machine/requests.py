@@ -35,6 +35,9 @@ def submit(turn: Turn, event: model.Submit) -> None:
         tasks=tasks,
         submitted_ms=event.now_ms,
         options=options,
+        index=event.index,
+        indexes=event.indexes,
+        declared=event.declared,
         target_version=event.version,
     )
     twin = next((other for other in turn.jobs.values() if other.identity == job.identity and not other.state.ended and other.ending is None), None)
@@ -72,7 +75,7 @@ def recover(turn: Turn, job_id: JobId) -> None:
     for other in turn.jobs.values():
         if other.state.ended or other.ending is not None or (other.space_id, other.kind) != (job.space_id, job.kind):
             continue
-        if publishes and other.cut >= job.cut:
+        if publishes and other.cut >= job.cut and other.index == job.index:
             raise Conflict(f"job {other.job_id} is {other.state.name} and builds commit {other.cut}: recovering job {job_id} would add nothing")
         if other.identity == job.identity:
             raise Conflict(f"job {other.job_id} is {other.state.name} and does the same: recovering job {job_id} would add nothing")

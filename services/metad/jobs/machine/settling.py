@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from asterism_proto.indexes import Index
 from metad.jobs import model
 from metad.jobs.kinds import kind_of
 from metad.jobs.machine.attempts import backoff_ms
@@ -100,7 +101,7 @@ def _publish(turn: Turn, job: Job) -> None:
     version = job.target_version if kind_of(job.kind).restores else current.version + 1 if current else 1
     job = replace(_with_what_was_made(ended(turn, job, State.FINISHED, "")), version=version)
     turn.put(job)
-    turn.published = {**turn.published, job.space_id: model.Published(version=version, cut=job.cut)}
+    turn.published = {**turn.published, job.space_id: model.Published(version=version, cut=job.cut, indexes=job.indexes)}
     turn.commands.append(model.Publish(job=job, result=result))
     _keep_what_was_made(turn, job)
 
@@ -112,9 +113,18 @@ def _start_next(turn: Turn) -> None:
     for job in sorted(waiting, key=lambda job: (job.cut, job.job_id)):
         if job.space_id not in busy:
             busy.add(job.space_id)
-            job = replace(job, state=State.RUNNING, started_ms=turn.now_ms)
+            job = replace(job, state=State.RUNNING, started_ms=turn.now_ms, indexes=_indexes(turn, job))
             turn.put(job)
             _order(turn, job)
+
+
+def _indexes(turn: Turn, job: Job) -> tuple[Index, ...]:
+    """What the version of a job is to have: what the schema declares, what the one before it has, and of an index job its own, or not that."""
+    if not kind_of(job.kind).publishes or kind_of(job.kind).restores:
+        return job.indexes
+    current = turn.published.get(job.space_id)
+    others = {*job.declared, *(current.indexes if current is not None else ())} - {job.index}
+    return tuple(sorted(others if job.index is None or ("drop", "yes") in job.options else others | {job.index}))
 
 
 def ended(turn: Turn, job: Job, state: State, cause: str) -> Job:
