@@ -13,9 +13,10 @@ from asterism_proto.errors import InvalidRequest, Stale
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import storaged_pb2 as pb
 from daemonkit.calls import Call
+from daemonkit.streams import Door
 from storaged import draw
 from storaged.holdings import Holdings
-from storaged.operators import Operators
+from storaged.operators import Operators, until_of
 from storaged.restricting import CONDITIONS_BYTES, Restricting
 from storaged.store.graph import Block
 
@@ -25,13 +26,14 @@ _REQUIRED = {
     pb.NODES: ("ids",),
     pb.NODE_DELETES: ("ids",),
     pb.NODE_BIRTHS: ("ids",),
+    pb.NODE_TIMES: ("ids",),
     pb.OUT_EDGES: ("src", "dst", "eid"),
     pb.IN_EDGES: ("src", "dst", "eid"),
     pb.OUT_EDGE_DELETES: ("src", "dst", "eid"),
     pb.IN_EDGE_DELETES: ("src", "dst", "eid"),
     pb.EDGE_FEATURES: ("eid",),
 }
-_OF_NODES = (pb.NODES, pb.NODE_DELETES, pb.NODE_BIRTHS)
+_OF_NODES = (pb.NODES, pb.NODE_DELETES, pb.NODE_BIRTHS, pb.NODE_TIMES)
 
 
 class StoreApi(Restricting, Operators):
@@ -42,22 +44,20 @@ class StoreApi(Restricting, Operators):
     holdings : Holdings
         Spaces, stores and versions held here.
     stream : callable
-        Gives port and key of the stream door; port 0: there is none.
+        Says where the stream door is.
     conditions_bytes : int
         Of memory for what satisfies the conditions of requests.
     """
 
-    def __init__(
-        self, holdings: Holdings, stream: Callable[[], tuple[int, int]] = lambda: (0, 0), *, conditions_bytes: int = CONDITIONS_BYTES
-    ) -> None:
+    def __init__(self, holdings: Holdings, stream: Callable[[], Door] = Door, *, conditions_bytes: int = CONDITIONS_BYTES) -> None:
         super().__init__(conditions_bytes)
         self._holdings = holdings
         self._stream = stream
 
     def find_stream(self, request: pb.FindStreamRequest, call: Call) -> pb.FindStreamReply:
         """Where the stream door is."""
-        port, key = self._stream()
-        return pb.FindStreamReply(port=port, key=key)
+        door = self._stream()
+        return pb.FindStreamReply(port=door.port, key=door.key, local=door.local)
 
     # -- blocks ---------------------------------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ class StoreApi(Restricting, Operators):
     def draw_nodes(self, request: Frame, call: Call) -> Frame:
         """This storaged's share of global draws of nodes."""
         head: Any = request.head
-        version = self._version(head.at, call).weighed(head.weight, draw.NODE, head.types)
+        version = self._version(head.at, call, globally=not (head.rest or head.race)).weighed(head.weight, draw.NODE, head.types)
         if head.rest:
             rest = draw.rest_of_nodes(version, types=list(head.types), parts=list(head.parts), **_taken(request))
             return Frame(pb.DrawNodesReply(), {"rest": rest})
@@ -121,7 +121,7 @@ class StoreApi(Restricting, Operators):
     def draw_edges(self, request: Frame, call: Call) -> Frame:
         """This storaged's share of global draws of edges."""
         head: Any = request.head
-        version = self._version(head.at, call).weighed(head.weight, draw.EDGE, head.types)
+        version = self._version(head.at, call, globally=not (head.rest or head.race)).weighed(head.weight, draw.EDGE, head.types)
         if head.rest:
             rest = draw.rest_of_edges(version, types=list(head.types), parts=list(head.parts), **_taken(request))
             return Frame(pb.DrawEdgesReply(), {"rest": rest})
@@ -137,26 +137,32 @@ class StoreApi(Restricting, Operators):
     def draw_neighbors(self, request: Frame, call: Call) -> Frame:
         """Neighbors of the nodes that live here."""
         head: Any = request.head
-        drawn = draw.neighbors(
-            self._version(head.at, call).weighed(head.weight, draw.EDGE, head.edge_types),
-            edge_types=list(head.edge_types),
-            node_type=head.node_type,
-            ids=request.array("ids", "int64"),
-            types=request.optional("types", "int32"),
-            positions=request.array("positions", "int64"),
-            count=head.count,
-            replace=head.replace,
-            uniform=head.uniform,
-            direction=head.direction,
-            seed=head.seed,
-            hop=head.hop,
-            want_weights=head.want_weights,
-            want_edge_ids=head.want_edge_ids,
-            want_probabilities=head.want_probabilities,
-            different=head.different,
-        )
-        sections = _present(ids=drawn.ids, types=drawn.types, weights=drawn.weights, eids=drawn.eids, probabilities=drawn.probabilities)
-        return Frame(pb.DrawNeighborsReply(), sections)
+        until = until_of(request)
+        ranges = self._ranges(head.at) if until is None and not head.different else {}
+        version = (self._whole(head.at) if ranges else self._version(head.at, call)).weighed(head.weight, draw.EDGE, head.edge_types)
+        asked: dict[str, Any] = {
+            "edge_types": list(head.edge_types),
+            "node_type": head.node_type,
+            "ids": request.array("ids", "int64"),
+            "types": request.optional("types", "int32"),
+            "positions": request.array("positions", "int64"),
+            "count": head.count,
+            "replace": head.replace,
+            "uniform": head.uniform,
+            "direction": head.direction,
+            "seed": head.seed,
+            "hop": head.hop,
+            "want_weights": head.want_weights,
+            "want_edge_ids": head.want_edge_ids,
+        }
+        if until is not None:
+            drawn = draw.timed_neighbors(version, **asked, until=until)
+        elif ranges:
+            drawn = draw.ranged_neighbors(version, **asked, want_probabilities=head.want_probabilities, weight=head.weight, ranges=ranges)
+        else:
+            drawn = draw.neighbors(version, **asked, want_probabilities=head.want_probabilities, different=head.different)
+        columns = {"ids": drawn.ids, "types": drawn.types, "weights": drawn.weights, "eids": drawn.eids, "times": drawn.times}
+        return Frame(pb.DrawNeighborsReply(), _present(**columns, probabilities=drawn.probabilities))
 
     def expand(self, request: Frame, call: Call) -> Frame:
         """A hop of a subgraph from the nodes that live here."""
@@ -166,8 +172,10 @@ class StoreApi(Restricting, Operators):
         for along in head.along:
             near = draw.ends(version, along.edge_type, head.direction)[0]
             ids, trees = request.array(f"ids.{near}", "int64"), request.optional(f"trees.{near}", "int32")
-            met = draw.expand(version, how, edge_type=along.edge_type, hop=head.hop, count=along.count, ids=ids, trees=trees)
-            columns = _present(sizes=met.sizes, ids=met.ids, eids=met.eids, weights=met.weights)
+            until = until_of(request, f"times.{near}")
+            said = {"edge_type": along.edge_type, "hop": head.hop, "count": along.count, "checkpoint": call.remaining}
+            met = draw.expand(version, how, ids=ids, trees=trees, until=until, **said)
+            columns = _present(sizes=met.sizes, ids=met.ids, eids=met.eids, weights=met.weights, times=met.times)
             sections |= {f"{name}.{along.edge_type}": column for name, column in columns.items()}
             call.remaining()
         return Frame(pb.ExpandReply(), sections)
@@ -186,6 +194,7 @@ class StoreApi(Restricting, Operators):
             every=head.every,
             most_bytes=head.most_bytes,
             checkpoint=call.remaining,
+            until=until_of(request),
         )
         return Frame(pb.GrowReply(), sections)
 
@@ -288,6 +297,12 @@ class StoreApi(Restricting, Operators):
         ids = draw.nodes_at(self._version(head.at, call), head.type_id, request.array("parts", "int32"), request.array("places", "int64"))
         return Frame(pb.ReadNodesAtReply(), {"ids": ids})
 
+    def read_edges_at(self, request: Frame, call: Call) -> Frame:
+        """Edges of parts that are held here, by place."""
+        head: Any = request.head
+        version = self._version(head.at, call).weighed(head.weight, draw.EDGE, [head.type_id])
+        return Frame(pb.ReadEdgesAtReply(), draw.edges_at(version, head.type_id, request.array("parts", "int32"), request.array("places", "int64")))
+
     def read_edges(self, request: Frame, call: Call) -> Frame:
         """A run of one part's edges."""
         head: Any = request.head
@@ -298,9 +313,9 @@ class StoreApi(Restricting, Operators):
     def _whole(self, at: pb.At) -> draw.Version:
         return self._holdings.version(at.space_id, at.version, at.digest)
 
-    def _version(self, at: pb.At, call: Call) -> draw.Version:
+    def _version(self, at: pb.At, call: Call, *, globally: bool = False) -> draw.Version:
         whole = self._whole(at)
-        return self._restricted(whole, at.where, call) if at.HasField("where") else whole
+        return self._restricted(whole, at.where, call, globally=globally) if at.HasField("where") else whole
 
 
 def _check_type(schema: Schema, *, nodes: bool, type_id: int) -> None:
@@ -328,6 +343,7 @@ def _expansion(head: Any) -> draw.Expansion:
         uniform=head.uniform,
         want_eids=head.want_edge_ids,
         want_weights=head.want_weights,
+        variates=draw.Variates(layer_dependency=head.variates.layer_dependency) if head.HasField("variates") else None,
     )
 
 

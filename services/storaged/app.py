@@ -12,6 +12,7 @@ from dataclasses import fields
 from typing import Any, cast
 
 from asterism_proto.errors import Conflict
+from asterism_proto.indexes import indexes_from_proto
 from asterism_proto.methods import BEATS, CATALOG, STORE
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
@@ -24,6 +25,7 @@ from daemonkit.metrics import Metrics
 from daemonkit.server import GrpcServer
 from daemonkit.settings import split_address
 from daemonkit.stream_door import StreamDoor
+from daemonkit.streams import Door
 from storaged import orders, work
 from storaged.api import StoreApi
 from storaged.build.task import Total
@@ -170,7 +172,13 @@ class Storaged:
         )
         self.grpc_port = self._grpc.start()
         self._http = HttpDoor(
-            address=settings.http_listen, daemon="storaged", status=self.status, ready=self.ready, flags=settings.flags(), metrics=self.metrics
+            address=settings.http_listen,
+            daemon="storaged",
+            status=self.status,
+            ready=self.ready,
+            flags=settings.flags(),
+            metrics=self.metrics,
+            hostnames=settings.hostnames(),
         )
         self.http_port = self._http.start()
         self._beats.address = settings.reachable_at(self.grpc_port)
@@ -213,8 +221,8 @@ class Storaged:
             "lease_left_s": round(self._beats.lease_left(), 3),
         }
 
-    def _stream_door(self) -> tuple[int, int]:
-        return (0, 0) if self._stream is None else (self._stream.port, self._stream.key)
+    def _stream_door(self) -> Door:
+        return Door() if self._stream is None else Door(self._stream.port, self._stream.key, self._stream.local)
 
     def _poke(self) -> None:
         self._beats.poke()
@@ -271,6 +279,7 @@ class Storaged:
             tasks=[_task_report(progress) for progress in self._work.progress()] if self._beats.leased() else [],
             held=[meta.HeldVersion(space_id=space_id, version=version) for space_id, version in self._holdings.versions()],
             free_bytes=shutil.disk_usage(self._settings.data).free,
+            held_bytes=self._sweeper.held_bytes,
             dropped_loads=self._holdings.dropped_loads(),
         )
 
@@ -315,6 +324,7 @@ def _order(order: meta.TaskOrder, space: WantedSpace, route: meta.SpaceRoute) ->
         beside=tuple(want.job_id for want in space.versions),
         options=dict(order.options),
         version=order.version,
+        indexes=indexes_from_proto(order.indexes),
         sealed=_sealed(read) if read is not None else None,
     )
 
@@ -341,6 +351,7 @@ def _version(manifest: pb.Manifest) -> Wanted:
         totals=totals,
         named=named,
         images={image.part: image.digest for image in manifest.images},
+        indexes=indexes_from_proto(manifest.indexes),
     )
 
 

@@ -37,6 +37,7 @@ def build_task(order: Order, folders: Folders, memory_limit_mib: int, sources: S
         "cut": order.cut,
         "loads": order.loads,
         "commits": order.commits,
+        "indexes": [asdict(index) for index in order.indexes],
         "checkpoint": str(folders.checkpoint(order.space_id, order.job_id).absolute()),
         "output": str(output.absolute()),
         "memory_limit_mib": memory_limit_mib,

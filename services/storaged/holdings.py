@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from asterism_proto.errors import AsterismError, Stale
+from asterism_proto.indexes import Index
 from asterism_proto.schema import Schema
 from storaged.draw import Share, Version
 from storaged.draw.version import Key
@@ -36,6 +37,8 @@ class Wanted:
     """The same of each further weight name."""
     images: Mapping[int, str]
     """part -> digest of its image."""
+    indexes: tuple[Index, ...] = ()
+    """That its parts have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ What is damaged is not served, but made again where somebody can (`storaged.rema
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -107,7 +108,7 @@ class Opener:
         keys = {(space.space_id, want.version, want.digest) for space, want in waiting}
         self._tried = {key: tried for key, tried in self._tried.items() if key in keys}
         for space, want in waiting:
-            tried = self._tried.setdefault((space.space_id, want.version, want.digest), _Tried(at=now - self._retry_s))
+            tried = self._tried.setdefault((space.space_id, want.version, want.digest), _Tried(at=-math.inf))
             if tried.due(now, self._retry_s):
                 tried.at = now
                 self._open(space, want, tried)

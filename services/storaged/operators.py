@@ -1,4 +1,4 @@
-"""What storaged is asked for the rarer operators: draws by number, edges between lists of nodes, types and labels of nodes."""
+"""What storaged is asked for the rarer operators: draws by number, edges between lists of nodes, types and labels of nodes, the spread of weights."""
 
 from __future__ import annotations
 
@@ -15,18 +15,28 @@ from storaged import draw
 Sections = dict[str, NDArray[Any]]
 
 
+def until_of(request: Frame, section: str = "times") -> draw.Until | None:
+    """Until when a request's nodes see edges; None where it does not say."""
+    head: Any = request.head
+    if not head.HasField("until"):
+        return None
+    times = request.arrays.get(section)
+    dtype = "float64" if times is not None and times.dtype.kind == "f" else "int64"
+    return draw.Until(times=request.array(section, dtype), strict=head.until.strict, last=head.until.last, want_times=head.until.want_times)
+
+
 class Operators(ABC):
     """Handlers of the Store service, one part of them."""
 
     @abstractmethod
-    def _version(self, at: pb.At, call: Call) -> draw.Version:
-        """The version that a request names."""
+    def _version(self, at: pb.At, call: Call, *, globally: bool = False) -> draw.Version:
+        """The version that a request names; ``globally``: for global draws with replacement alone."""
 
     def draw_numbered(self, request: Frame, call: Call) -> Frame:
         """Draws of nodes by their numbers."""
         head: Any = request.head
         drawn = draw.numbered_nodes(
-            self._version(head.at, call).weighed(head.weight, draw.NODE, head.types),
+            self._version(head.at, call, globally=True).weighed(head.weight, draw.NODE, head.types),
             types=list(head.types),
             numbers=request.array("numbers", "int64"),
             kinds=request.optional("kinds", "int32"),
@@ -34,10 +44,8 @@ class Operators(ABC):
             uniform=head.uniform,
             want_probabilities=head.want_probabilities,
         )
-        sections: Sections = {"ids": drawn.ids, "types": drawn.types}
-        if drawn.probabilities is not None:
-            sections["probabilities"] = drawn.probabilities
-        return Frame(pb.DrawNumberedReply(), sections)
+        sections = {"ids": drawn.ids, "types": drawn.types, "probabilities": drawn.probabilities}
+        return Frame(pb.DrawNumberedReply(), {name: array for name, array in sections.items() if array is not None})
 
     def read_between(self, request: Frame, call: Call) -> Frame:
         """The edges of nodes that live here to some others."""
@@ -50,12 +58,14 @@ class Operators(ABC):
             types=request.optional("types", "int32"),
             cols=request.array("cols", "int64"),
             col_types=request.optional("col_types", "int32"),
+            groups=request.optional("groups", "int32"),
+            col_groups=request.optional("col_groups", "int32"),
             direction=head.direction,
             want_weights=head.want_weights,
             want_edge_ids=head.want_edge_ids,
         )
-        sections: Sections = {"indptr": found.indptr, "cols": found.cols, "types": found.types}
-        wanted = {"weights": found.weights, "eids": found.eids}
+        sections: Sections = {"indptr": found.indptr, "cols": found.cols}
+        wanted = {"types": found.types, "weights": found.weights, "eids": found.eids}
         return Frame(pb.ReadBetweenReply(), sections | {name: array for name, array in wanted.items() if array is not None})
 
     def read_node_types(self, request: Frame, call: Call) -> Frame:
@@ -77,3 +87,27 @@ class Operators(ABC):
             self._version(head.at, call), list(head.parts), request.array("indptr", "int64"), request.array("values", "uint8")
         )
         return Frame(pb.ReadLabelledReply(), sections)
+
+    def read_spread(self, request: Frame, call: Call) -> Frame:
+        """How the weights of a type are spread over the parts held here."""
+        head: Any = request.head
+        version = self._version(head.at, call).weighed(head.weight, head.element, [head.type_id])
+        found = draw.weight_spread(version, head.element, head.type_id, list(head.parts), call.remaining)
+        return Frame(pb.ReadSpreadReply(), {"counts": found.counts, "sums": found.sums})
+
+    def rank(self, request: Frame, call: Call) -> Frame:
+        """The nodes at which walks end most often, where all parts are held here."""
+        head: Any = request.head
+        found = draw.rank(
+            self._version(head.at, call).weighed(head.weight, draw.EDGE, head.edge_types),
+            ids=request.array("ids", "int64"),
+            kinds=request.array("types", "int32"),
+            edge_types=list(head.edge_types),
+            direction=head.direction,
+            uniform=head.uniform,
+            alpha=head.alpha,
+            epsilon=head.epsilon,
+            top=head.top,
+            checkpoint=call.remaining,
+        )
+        return Frame(pb.RankReply(), {"ids": found.ids, "kinds": found.kinds, "scores": found.scores, "residuals": found.residuals})

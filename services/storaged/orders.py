@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from asterism_proto.indexes import Index
 from asterism_proto.schema import Schema
 from storaged.build.task import Total
 
@@ -48,6 +49,8 @@ class Order:
     options: Mapping[str, str] = field(default_factory=dict)
     version: int = 0
     """The one to read; 0 where none is."""
+    indexes: tuple[Index, ...] = ()
+    """Of a build: that its version is to have."""
     sealed: Sealed | None = None
     """What was published as that version, or for a restore is to be; None where it is not served any more."""
 

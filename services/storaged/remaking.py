@@ -112,6 +112,7 @@ class Remaker:
                 cut=want.cut,
                 loads=tuple(load for _, load in committed),
                 commits=tuple(commit for commit, _ in committed),
+                indexes=want.indexes,
             )
         )
         while not run.done.wait(_LOOK_S):

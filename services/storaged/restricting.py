@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,8 @@ class Restricting(ABC):
             if not 0 <= number < len(head.terms) or edge_type < 0 or part < 0 or array.ndim != 1 or array.dtype not in (np.uint8, np.int64):
                 raise InvalidRequest(f"restrict: the array {name!r} is no answer to one of {len(head.terms)} terms")
             found[edge_type, str(head.terms[number]), part] = array
-        shares = self._conditions.shares(self._whole(head.at), where, parts, call.remaining, draw.Foreign(found=found))
+        whole = self._whole(head.at)
+        shares = self._conditions.shares(whole, where, parts, call.remaining, draw.Foreign(found=found))
         rows = [[shares[where.element, type_id, part] for part in parts] for type_id in where.types]
         shape = (len(where.types), len(parts))
         sections: Sections = {
@@ -68,10 +70,14 @@ class Restricting(ABC):
             "positives": np.array([[share.positive for share in row] for row in rows], np.int64).reshape(shape),
             "weights": np.array([[share.weight for share in row] for row in rows], np.float64).reshape(shape),
         }
-        return Frame(pb.RestrictReply(), sections)
+        return Frame(pb.RestrictReply(way=self._conditions.way(whole, where)), sections)
 
-    def _restricted(self, whole: draw.Version, asked: pb.Where, call: Call) -> draw.Version:
-        """The version with only those rows that a request is about."""
+    def _ranges(self, at: pb.At) -> Mapping[int, draw.Ranges]:
+        """What satisfies a request's condition in the order of each node's edges, by edge type; none where there is no such order."""
+        return self._conditions.ranges(self._whole(at), _where(at.where)) if at.HasField("where") else {}
+
+    def _restricted(self, whole: draw.Version, asked: pb.Where, call: Call, *, globally: bool = False) -> draw.Version:
+        """The version with only those rows that a request is about; ``globally`` as of `storaged.draw.Conditions.version`."""
         where, parts = _where(asked), whole.schema.parts
         columns = list(zip(asked.counts, asked.positives, asked.weights, strict=False))
         if not len(columns) == len(asked.counts) == len(asked.weights) == len(where.types) * parts:
@@ -80,7 +86,7 @@ class Restricting(ABC):
             (where.element, type_id, part): draw.Share(count=count, positive=positive, weight=weight)
             for (type_id, part), (count, positive, weight) in zip(((t, p) for t in where.types for p in range(parts)), columns, strict=True)
         }
-        return self._conditions.version(whole, where, totals, call.remaining)
+        return self._conditions.version(whole, where, totals, call.remaining, globally=globally)
 
 
 def _where(asked: pb.Where) -> draw.Where:

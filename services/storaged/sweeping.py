@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from asterism_proto.errors import AsterismError
-from storaged.folders import Folders
+from storaged.folders import Folders, used_bytes
 from storaged.holdings import Holdings, WantedSpace
 
 logger = logging.getLogger(__name__)
@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 GONE = ".gone"
 """Ends the names of folders that are being removed."""
 _STOP_S = 5.0
+_MEASURED_S = 30.0
+"""How old the measure of the folder grows before the next one: it looks at every file."""
 
 
 class Sweeper:
@@ -59,6 +61,8 @@ class Sweeper:
         self._holdings, self._folders = holdings, folders
         self._busy, self._dead_loads = busy, dead_loads
         self._interval_s, self._changed = interval_s, changed
+        self.held_bytes = 0
+        """That the folder took of the disk when it was measured last; 0: not yet."""
         self._stopping = False
         self._heard = False
         self._due = threading.Event()
@@ -85,15 +89,20 @@ class Sweeper:
             self._thread.join(_STOP_S)
 
     def _run(self) -> None:
-        looked = -self._interval_s
+        looked = swept = measured = -max(self._interval_s, _MEASURED_S)
+        woken = True
         while not self._stopping:
-            if self._heard:
+            if self._heard and (woken or time.monotonic() - swept >= self._interval_s):
                 self._guarded(self.drop_loads)
                 self._guarded(self.sweep)
-                if time.monotonic() - looked >= self._interval_s:
+                swept = time.monotonic()
+                if swept - looked >= self._interval_s:
                     self._guarded(self.find_dead_loads)
                     looked = time.monotonic()
-            self._due.wait(self._interval_s)
+            if time.monotonic() - measured >= _MEASURED_S:
+                self._guarded(self.measure)
+                measured = time.monotonic()
+            woken = self._due.wait(min(self._interval_s, _MEASURED_S))
             self._due.clear()
 
     def _guarded(self, chore: Callable[[], None]) -> None:
@@ -104,6 +113,10 @@ class Sweeper:
             logger.warning("sweep_failed", extra={"chore": chore.__name__, "cause": error.message})
         except Exception:
             logger.exception("sweep_crashed", extra={"chore": chore.__name__})
+
+    def measure(self) -> None:
+        """Look how much of the disk the folder takes."""
+        self.held_bytes = used_bytes(self._folders.data)
 
     # -- folders --------------------------------------------------------------------------------------------------
 

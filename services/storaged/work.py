@@ -32,6 +32,8 @@ from storaged.store.graph import GraphStore
 
 logger = logging.getLogger(__name__)
 
+_BUILDS = ("build", "index", REMAKE)
+"""Kinds of orders that a build's child carries out."""
 _STDERR_TAIL = 2000
 _LOOK_S = 0.2
 
@@ -80,7 +82,7 @@ class _Build:
                 elif self.order.kind in KINDS:
                     self._transfer()
                 else:
-                    self._tell(RUNNING, phase="checkpoint" if self.order.kind == "build" else "begin")
+                    self._tell(RUNNING, phase="checkpoint" if self.order.kind in _BUILDS else "begin")
                     with tempfile.TemporaryFile("w+", errors="replace") as stderr:
                         self._watch(self._spawn(stderr), stderr)
         except AsterismError as error:
@@ -149,7 +151,7 @@ class _Build:
         order, folders = self.order, self._work.folders
         if order.kind in ("audit", "export-tables"):
             return children.reread_task(order, folders, self._work.host)
-        if order.kind not in ("build", REMAKE):
+        if order.kind not in _BUILDS:
             raise InvalidRequest(f"this storaged knows no jobs of kind {order.kind!r}")
         checkpoint = folders.checkpoint(order.space_id, order.job_id)
         checkpoint.parent.mkdir(parents=True, exist_ok=True)

@@ -16,8 +16,9 @@ from asterism_proto.backups import RECORD, PartRecord, Record, part_folder
 from asterism_proto.errors import AsterismError, Corrupt, NotFound
 from asterism_proto.places import PIECE_BYTES, File, Place
 from storaged.archive.blocks import packed, unpacked
+from storaged.store.checked import MANIFEST
 from storaged.store.graph import GraphStore, Kept
-from storaged.store.image import MANIFEST, open_part
+from storaged.store.image import open_part
 from storaged.store.image_writer import sync_folder, write_durably
 
 KINDS = ("backup", "restore")

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from asterism_proto.errors import Corrupt
+from asterism_proto.errors import Conflict, Corrupt
 from storaged import children
 from storaged.build.marks import forget_marks
 from storaged.build.part import build_part, expected_rows, finished_before
@@ -58,4 +58,4 @@ def run(path: Path, progress: Progress) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    raise SystemExit(children.main(sys.argv[1:], run))
+    raise SystemExit(children.main(sys.argv[1:], run, permanent=(Conflict,)))

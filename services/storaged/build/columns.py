@@ -35,7 +35,7 @@ def build_columns(
     ragged = [(i, f) for i, f in enumerate(features) if f.kind != "dense"]
     lengths = {f.name: work.image.create(f"{prefix}.c{i}.indptr", np.int64, (rows + 1,)) for i, f in ragged}
     owners = {f.name: work.scratch.create(f"owner{i}", np.int64, (rows,)) for i, f in ragged}
-    for first, at, sections in _placed(work, refs, id_section, find, tombstones):
+    for first, at, sections in placed(work, refs, id_section, find, tombstones):
         for name, values in dense.items():
             if name in sections:
                 _scatter(values, at, sections[name])
@@ -50,7 +50,7 @@ def build_columns(
         work.scratch.remove(f"owner{i}")
 
 
-def _placed(
+def placed(
     work: Workplace, refs: Sequence[BlockRef], id_section: str, find: Callable[[I64], I64], tombstones: Tombstones | None
 ) -> Iterator[tuple[int, I64, Sections]]:
     """Each block with the number of its first record (from 1) and the row of each; -1 where there is none, or it died."""
@@ -96,7 +96,7 @@ def _place_lists(
             total = int(here[-1])
         dtype = np.dtype(np.uint8 if feature.kind == "bytes" else feature.dtype)
         targets[feature.name] = work.image.create(f"{prefix}.c{i}.values", dtype, (total,)).view(np.uint8)
-    for first, at, sections in _placed(work, refs, id_section, find, tombstones):
+    for first, at, sections in placed(work, refs, id_section, find, tombstones):
         for _, feature in ragged:
             name = feature.name
             if (indptr := sections.get(f"f:{name}.indptr")) is not None:

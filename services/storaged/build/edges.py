@@ -12,19 +12,25 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import Internal, InvalidRequest
 from asterism_proto.schema import EdgeType
-from storaged.build.columns import build_columns
+from asterism_proto.times import alike_at_both_ends, far_time, seen_as
+from storaged.build.edge_features import build_features
+from storaged.build.edge_indexes import build_edge_indexes
 from storaged.build.hub import alias_rows
 from storaged.build.kernels import DELETED, arrange, bits, mix_records, resolve, sort_rows
-from storaged.build.nodes import CHUNK, MAX_ROWS, Rows
+from storaged.build.near import near_files, near_values, value_bits
+from storaged.build.nodes import CHUNK, MAX_ROWS
+from storaged.build.packed import narrow_neighbors, pack
+from storaged.build.rows import Rows
 from storaged.build.source import Sections, Workplace
 from storaged.build.spool import Bucket, Records, buckets
 from storaged.build.steps import State
 from storaged.build.table import WEIGHT
 from storaged.build.task import Total
+from storaged.build.timed import edge_times, order_rows, sum_times, time_bits
 from storaged.build.unit import Unit
 from storaged.build.weights import Refused, Weighed, check, described, edge_weights, weigh
 from storaged.store import keys
-from storaged.store.graph import EDGE_FEATURES, IN_EDGE_DELETES, IN_EDGES, OUT_EDGE_DELETES, OUT_EDGES, BlockRef
+from storaged.store.graph import IN_EDGE_DELETES, IN_EDGES, OUT_EDGE_DELETES, OUT_EDGES, BlockRef
 
 I64 = NDArray[np.int64]
 F32 = NDArray[np.float32]
@@ -33,9 +39,8 @@ _RECORD_BYTES = 80
 """Per edge of a bucket: the record, its copy in the bucket's order, and the pieces it was put together from."""
 _ROW_BYTES = 160
 """Per row that a bucket ranges over, there being a bucket as large as may be beside it."""
-_WEIGHTS_BYTES, _WEIGHT_BYTES = 24, 12
-"""The same for further weights: an edge's place, and each weight."""
-_ID_BYTES = 40
+_WEIGHTS_BYTES, _WEIGHT_BYTES, _TIME_BYTES = 24, 12, 24
+"""The same for further weights and times: an edge's place, and each weight, and its time, or the value of a feature that lies beside it."""
 _NO_HOLES = np.zeros(0, np.uint8)
 _MASK = (1 << 64) - 1
 
@@ -68,6 +73,8 @@ class _Counts:
     slots: int = 0
     dropped: int = 0
     mix: int = 0
+    seen: int = 0
+    """Of times that are another one at the other end, and so not in ``mix``."""
     named: list[dict[str, int]] = field(default_factory=list)
     """Of each table of the type: ``mix``, and what was no weight (`Refused`)."""
 
@@ -103,7 +110,7 @@ def build_edges(work: Workplace, type_id: int, nodes: Sequence[Rows]) -> EdgesRe
     )
     work.progress.phase(f"out edges {edge_type.name}")
     unit = _unit(work, type_id, out_side, f"{name}.out.*", f"{name}.src_row")
-    out, into = _Counts(**work.units.make(unit, lambda: asdict(_adjacency(work, type_id, out_side)))), _Counts()
+    out, into, units = _Counts(**work.units.make(unit, lambda: asdict(_adjacency(work, type_id, out_side)))), _Counts(), [unit]
     if schema.has_in:
         in_side = _Side(
             name=f"{name}.in",
@@ -115,10 +122,12 @@ def build_edges(work: Workplace, type_id: int, nodes: Sequence[Rows]) -> EdgesRe
             weighted=edge_type.weighted,
         )
         work.progress.phase(f"in edges {edge_type.name}")
-        into = _Counts(**work.units.make(_unit(work, type_id, in_side, f"{name}.in.*"), lambda: asdict(_adjacency(work, type_id, in_side))))
+        units.append(_unit(work, type_id, in_side, f"{name}.in.*"))
+        into = _Counts(**work.units.make(units[1], lambda: asdict(_adjacency(work, type_id, in_side))))
     own = _table(work, type_id, out, unit)
     named = [_table(work, type_id, out, unit, i) for i in range(len(edge_type.tables))]
-    feature_rows = _features(work, type_id) if edge_type.features else 0
+    feature_rows = build_features(work, type_id) if edge_type.features else 0
+    indexes = build_edge_indexes(work, type_id, out_side.rows, out.slots, [each.digest for each in units])
     shared: dict[str, Any] = {"part": work.part, "element": 2, "type_id": type_id, "count": out.slots, "count_in": into.slots, "dropped": out.dropped}
     totals = [Total(**shared, mix_out=out.mix, mix_in=into.mix, **own.total())]
     for i, weighed in enumerate(named):
@@ -129,6 +138,8 @@ def build_edges(work: Workplace, type_id: int, nodes: Sequence[Rows]) -> EdgesRe
         "feature_rows": feature_rows,
         "columns": [feature.name for feature in edge_type.features],
         **described(edge_type.tables, named),
+        **({"near": list(edge_type.indexed)} if edge_type.indexed else {}),
+        **({"indexes": indexes} if indexes else {}),
     }
     return EdgesResult(totals=tuple(totals), description=description)
 
@@ -138,7 +149,14 @@ def _unit(work: Workplace, type_id: int, side: _Side, *files: str) -> Unit:
     edge_type = work.task.schema.edge_types[type_id]
     deletes = [ref for node_type in sorted({side.near_type, side.far_type}) for ref in work.source.tombstone_refs(node_type)]
     words = ("adjacency", side.incoming, side.near_type, side.far_type, side.weighted, edge_type.multiplicity, side.rows.digest)
-    tables = [asdict(table) for table in edge_type.tables]
+    tables: list[object] = [asdict(table) for table in edge_type.tables]
+    if edge_type.time:
+        tables.append({"time": edge_type.time, "dtype": edge_type.feature(edge_type.time).dtype})
+    if edge_type.indexed:
+        tables.append({"near": edge_type.indexed, "files": [(file, dtype.str) for file, dtype in near_files(edge_type)]})
+    if far := far_time(work.task.schema, type_id, incoming=side.incoming):
+        tables.append({"far time": far[1].name, "dtype": far[1].dtype})
+        deletes += work.source.time_refs(far[0])
     return Unit(name=side.name, digest=work.input(*words, tables).blocks([*side.refs, *deletes]).digest(), files=files)
 
 
@@ -175,13 +193,20 @@ def _table(work: Workplace, type_id: int, out: _Counts, unit: Unit, i: int | Non
 
 
 def _adjacency(work: Workplace, type_id: int, side: _Side) -> _Counts:
-    """One adjacency, in steps: its edges, then their alias rows by each of their weights."""
+    """One adjacency, in steps: its edges, then their alias rows by each of their weights, and both once more as draws read them."""
     written = sum(ref.rows for ref in side.refs)
     counts = _Counts(**work.steps.run(f"{side.name}.edges", lambda: asdict(_sorted_edges(work, type_id, side)), rows=written))
+    narrow = work.steps.run(f"{side.name}.narrow", lambda: narrow_neighbors(work, side.name), rows=counts.slots)
     prefixes = ([side.name] if side.weighted else []) + [f"{side.name}.w{i}" for i in range(len(counts.named))]
     for prefix in prefixes:
         make = partial(_alias_rows, work, side, prefix)
         work.steps.run(f"{prefix}.alias", make, rows=counts.slots)
+        if narrow["fit"]:
+            work.steps.run(f"{prefix}.packed", partial(pack, work, prefix, side.name), rows=counts.slots)
+    if seen_as(work.task.schema, type_id, incoming=side.incoming):
+        work.steps.run(f"{side.name}.order", lambda: order_rows(work, side.name), rows=counts.slots)
+        for prefix in prefixes:
+            work.steps.run(f"{prefix}.time_sums", partial(sum_times, work, prefix, side.name), rows=counts.slots)
     return counts
 
 
@@ -201,6 +226,10 @@ def _sorted_edges(work: Workplace, type_id: int, side: _Side) -> _Counts:
     if edge_type.weighted:
         out["weights"] = work.image.append_to(f"{side.name}.weights", np.float32)
     out_named = [work.image.append_to(f"{side.name}.w{i}.weights", np.float32) for i in range(len(tables))]
+    out_near = [work.image.append_to(f"{side.name}.{file}", dtype) for file, dtype in near_files(edge_type)]
+    far, alike = far_time(work.task.schema, type_id, incoming=side.incoming), alike_at_both_ends(work.task.schema, type_id)
+    if edge_type.time or far:
+        out["when"] = work.image.append_to(f"{side.name}.when", np.int64)
     if not side.incoming:
         out["src_row"] = work.image.append_to(f"e{type_id}.src_row", np.uint32)
     split = buckets(
@@ -208,7 +237,7 @@ def _sorted_edges(work: Workplace, type_id: int, side: _Side) -> _Counts:
         sum(ref.rows for ref in side.refs),
         low=0,
         high=max(side.rows.rows - 1, 0),
-        limit=work.task.row_limit(_RECORD_BYTES + (_WEIGHTS_BYTES + _WEIGHT_BYTES * len(tables) if tables else 0)),
+        limit=work.task.row_limit(_row_bytes(edge_type)),
         folder=work.spools,
         # Deletes and replacements need all that was written between two nodes at once.
         keys=(0, 1, 2) if plain else (0, 1),
@@ -216,6 +245,18 @@ def _sorted_edges(work: Workplace, type_id: int, side: _Side) -> _Counts:
     )
     for bucket in split:
         row, nbr, eid, weight, *named = _arranged(bucket, indptr, unique=unique, plain=plain)
+        named, near = named[: len(named) - len(out_near)], named[len(named) - len(out_near) :]
+        for number, (values, kept) in enumerate(zip(near, out_near, strict=True)):
+            counts.mix += int(mix_records(side.rows.ids_of(row), nbr, eid, value_bits(values, number), side.incoming))
+            kept.append(values)
+        when = named.pop() if edge_type.time else eid[:0]
+        if far:
+            # An edge is there once it and the node that it leads to are.
+            there = work.source.times(far[0]).of(nbr)
+            when = np.maximum(when, there) if edge_type.time else there
+        if "when" in out:
+            mixed = int(mix_records(side.rows.ids_of(row), nbr, eid, time_bits(when), side.incoming))
+            counts.mix, counts.seen = counts.mix + mixed * alike, counts.seen + mixed * (not alike)
         if not plain:
             counts.mix += int(mix_records(side.rows.ids_of(row), nbr, eid, bits(weight), side.incoming))
         for table, values, wrong, seen, file in zip(tables, named, refused, counts.named, out_named, strict=True):
@@ -223,27 +264,40 @@ def _sorted_edges(work: Workplace, type_id: int, side: _Side) -> _Counts:
             seen["mix"] += int(mix_records(side.rows.ids_of(row), nbr, eid, bits(values), side.incoming))
             file.append(values)
         counts.slots += row.size
-        for name, column in (("nbr", nbr), ("eid", eid), ("weights", weight), ("src_row", row)):
+        for name, column in (("nbr", nbr), ("eid", eid), ("weights", weight), ("when", when), ("src_row", row)):
             if name in out:
                 out[name].append(column)
     if counts.slots > MAX_ROWS:
         raise InvalidRequest(f"part {work.part} has {counts.slots} edges of {edge_type.name}, more than {MAX_ROWS}; make the space with more parts")
-    counts.mix &= _MASK
+    counts.mix, counts.seen = counts.mix & _MASK, counts.seen & _MASK
     counts.named = [{"mix": seen["mix"] & _MASK, **asdict(wrong)} for seen, wrong in zip(counts.named, refused, strict=True)]
     _running_sums(indptr)
-    _audit_mix(work, side, indptr, counts.slots, f"{side.name}.weights", counts.mix)
+    mixed = counts.mix + counts.seen
+    _audit_mix(work, side, indptr, counts.slots, f"{side.name}.weights", mixed, timed="when" in out, near=near_files(edge_type))
     for i, seen in enumerate(counts.named):
         _audit_mix(work, side, indptr, counts.slots, f"{side.name}.w{i}.weights", seen["mix"])
     return counts
 
 
+def _row_bytes(edge_type: EdgeType) -> int:
+    """Bytes per edge of a bucket."""
+    beside = _WEIGHT_BYTES * len(edge_type.tables) + _TIME_BYTES * (bool(edge_type.time) + len(edge_type.indexed))
+    return _RECORD_BYTES + (_WEIGHTS_BYTES + beside if beside else 0)
+
+
 def _records(work: Workplace, edge_type: EdgeType, side: _Side, counts: _Counts, *, plain: bool) -> Iterator[Records]:
-    """(row, neighbor, edge id, weight, further weights) of every edge whose ends live, and of every delete, in the order of the writes."""
+    """Every edge whose ends live, and every delete, in the order of the writes.
+
+    Of each (row, neighbor, edge id, weight, further weights, time, features that lie beside it).
+    """
     near_section, far_section = side.ends
     near_dead, far_dead = work.source.tombstones(side.near_type), work.source.tombstones(side.far_type)
     for ref, sections in work.source.read(side.refs):
         near, far, eid, weight = _columns(ref, sections, near_section, far_section, weighted=side.weighted)
-        named = tuple(edge_weights(edge_type, sections, weight))
+        named: Records = tuple(edge_weights(edge_type, sections, weight))
+        if edge_type.time:
+            named = (*named, edge_times(edge_type, sections, weight.size))
+        named = (*named, *near_values(edge_type, sections, weight.size))
         row = side.rows.find(near)
         lost = row < 0
         for dead in (near_dead.kills(near, ref.stamp), far_dead.kills(far, ref.stamp), far_dead.dead(far)):
@@ -272,7 +326,7 @@ def _columns(ref: BlockRef, sections: Sections, near_section: str, far_section: 
 def _arranged(bucket: Bucket, indptr: I64, *, unique: bool, plain: bool) -> Records:
     """A bucket in canonical order, its degrees added to ``indptr``."""
     row, nbr, eid, given, *named = bucket.records
-    # Where an edge has further weights, its place takes the place of its weight: exact as a float64, and below 0 for a delete.
+    # Where an edge has more than a weight, its place takes the place of its weight: exact as a float64, and below 0 for a delete.
     weight = np.where(given < 0, np.float64(DELETED), np.arange(given.size, dtype=np.float64)) if named else given
     local = np.zeros(bucket.high - bucket.low + 2, np.int64)
     out_nbr, out_eid, out_weight = np.empty_like(nbr), np.empty_like(eid), np.empty_like(weight)
@@ -302,8 +356,18 @@ def _running_sums(indptr: I64) -> None:
         total = int(here[-1])
 
 
-def _audit_mix(work: Workplace, side: _Side, indptr: I64, slots: int, file: str, expected: int) -> None:
-    """Read the adjacency again and hold its edges and the weights in ``file`` against those that came out of the graph."""
+def _audit_mix(
+    work: Workplace,
+    side: _Side,
+    indptr: I64,
+    slots: int,
+    file: str,
+    expected: int,
+    *,
+    timed: bool = False,
+    near: Sequence[tuple[str, np.dtype[Any]]] = (),
+) -> None:
+    """Read the adjacency again and hold its edges, the weights in ``file``, times and features against those that came out of the graph."""
     image = work.image
     nbr, eid = image.map(f"{side.name}.nbr"), image.map(f"{side.name}.eid")
     weights = image.map(file) if file in image else None
@@ -312,68 +376,11 @@ def _audit_mix(work: Workplace, side: _Side, indptr: I64, slots: int, file: str,
         high = min(low + CHUNK, slots)
         rows = np.searchsorted(indptr, np.arange(low, high), side="right") - 1
         weight = np.ones(high - low, np.float32) if weights is None else weights[low:high]
-        mix += int(mix_records(side.rows.ids_of(rows), nbr[low:high], eid[low:high], bits(weight), side.incoming))
-    if mix & _MASK != expected or int(indptr[-1]) != slots:
+        words = [bits(weight)]
+        if timed:
+            words.append(time_bits(image.map(f"{side.name}.when")[low:high]))
+        words += [value_bits(image.map(f"{side.name}.{file}")[low:high], number) for number, (file, _) in enumerate(near)]
+        for word in words:
+            mix += int(mix_records(side.rows.ids_of(rows), nbr[low:high], eid[low:high], word, side.incoming))
+    if (mix - expected) & _MASK or int(indptr[-1]) != slots:
         raise Internal(f"{side.name} of part {work.part}: the edges of the image are not those of the graph; the version is refused")
-
-
-def _features(work: Workplace, type_id: int) -> int:
-    """Edge features that live in this part: rows by edge id among those that came with features. Gives their number."""
-    features, name = work.task.schema.edge_types[type_id].features, f"e{type_id}"
-    refs, columns = work.source.refs(type_id, EDGE_FEATURES), work.source.refs(type_id, EDGE_FEATURES | keys.COLUMNS)
-
-    def make() -> State:
-        rows = _feature_rows(work, f"{name}.feature_eids", refs)
-        build_columns(work, prefix=name, features=features, refs=columns, id_section="eid", rows=rows.rows, find=rows.find, tombstones=None)
-        return {"rows": rows.rows}
-
-    work.progress.phase(f"features {work.task.schema.edge_types[type_id].name}")
-    digest = work.input("edge features", [asdict(feature) for feature in features]).blocks(refs).blocks(columns).digest()
-    unit = Unit(name=f"{name}.features", digest=digest, files=(f"{name}.feature_eids", f"{name}.c[0-9]*"))
-    return int(work.units.make(unit, lambda: work.steps.run(f"{name}.features", make, rows=sum(ref.rows for ref in columns)))["rows"])
-
-
-def _feature_rows(work: Workplace, name: str, refs: list[BlockRef]) -> Rows:
-    """The rows of edge ids; ids are kept where they have holes."""
-    parts = work.task.schema.parts
-    out = work.image.append_to(name, np.int64)
-    low, high = min((ref.lowest for ref in refs if ref.rows), default=0), max((ref.highest for ref in refs if ref.rows), default=0)
-    source = ((sections["eid"],) for _, sections in work.source.read(refs))
-    for bucket in buckets(source, sum(ref.rows for ref in refs), low=low, high=high, limit=work.task.row_limit(_ID_BYTES), folder=work.spools):
-        out.append(np.unique(bucket.records[0]))
-    rows = out.rows
-    ids: I64 = work.image.map(name)
-    none = np.zeros(0, np.int64)
-    if rows == 0 or (int(ids[0]) == work.part and int(ids[-1]) == (rows - 1) * parts + work.part):
-        work.image.remove(name)
-        return Rows(
-            part=work.part,
-            parts=parts,
-            rows=rows,
-            count=rows,
-            dense=True,
-            live=np.zeros(0, np.uint8),
-            ids=none,
-            index_ids=none,
-            index_rows=np.zeros(0, np.uint32),
-        )
-    return _SortedRows(
-        part=work.part,
-        parts=parts,
-        rows=rows,
-        count=rows,
-        dense=False,
-        live=np.zeros(0, np.uint8),
-        ids=ids,
-        index_ids=none,
-        index_rows=np.zeros(0, np.uint32),
-    )
-
-
-class _SortedRows(Rows):
-    """Sorted ids without an index: found by bisection, as draws find edge features."""
-
-    def find(self, ids: I64) -> I64:
-        """The row of each id; -1 where there is none."""
-        at = np.minimum(np.searchsorted(self.ids, ids), self.rows - 1)
-        return np.where(self.ids[at] == ids, at, -1)

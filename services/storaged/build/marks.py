@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from storaged.build.task import PartResult
-from storaged.store.image import MANIFEST
+from storaged.store.checked import MANIFEST
 from storaged.store.image_writer import write_durably
 
 _DONE = "done"

@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Internal, InvalidRequest
-from graphkit.index import fill_index, find, index_slots
+from graphkit.index import fill_index, index_slots
 from storaged.build.columns import build_columns
+from storaged.build.indexes import build_indexes
 from storaged.build.kernels import audit_nodes, fold_nodes, scatter_nodes
 from storaged.build.labels import build_labels
+from storaged.build.names import check_names
+from storaged.build.rows import Rows
 from storaged.build.source import Workplace
 from storaged.build.spool import Records, buckets
 from storaged.build.steps import State
@@ -34,56 +37,28 @@ _SPARSE_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """Where the ids of a type are."""
+class NodesMade:
+    """Which nodes of one type there are, and what they have."""
 
-    part: int
-    parts: int
-    rows: int
-    count: int
-    dense: bool
-    live: NDArray[np.uint8]
-    """Empty where every row is alive, and for sparse types."""
-    ids: I64
-    index_ids: I64
-    index_rows: NDArray[np.uint32]
-    digest: str = ""
-    """Of which id has which row; empty while that is being found out."""
-
-    def find(self, ids: I64) -> I64:
-        """The row of each id; -1 where it is not alive here."""
-        if self.rows == 0:
-            return np.full(ids.size, -1, np.int64)
-        if not self.dense:
-            return find(ids, self.index_ids, self.index_rows)
-        found = ids // self.parts
-        wrong = (ids < 0) | (found >= self.rows) | (ids - found * self.parts != self.part)
-        if wrong.any():
-            found[wrong] = -1
-        if self.live.size:
-            found[self.live[np.maximum(found, 0)] == 0] = -1
-        return found
-
-    def ids_of(self, rows: NDArray[Any]) -> I64:
-        """The id of each row."""
-        if self.dense:
-            return rows.astype(np.int64) * self.parts + self.part
-        ids: I64 = self.ids[rows]
-        return ids
+    rows: Rows
+    own: Weighed
+    weights: str | None
+    """The digest of their weights."""
+    features: str
+    """The digest of what their features are made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodesResult:
     """What the nodes of one type came to."""
 
-    rows: Rows
     totals: tuple[Total, ...]
     """Of the nodes' own weights, then of each table."""
     description: dict[str, Any]
 
 
-def build_nodes(work: Workplace, type_id: int) -> NodesResult:
-    """Write the node image of one type, in units: which rows there are, their table, their features, further weights with their tables."""
+def build_nodes(work: Workplace, type_id: int) -> NodesMade:
+    """Write the node image of one type, in units: which rows there are, their table, their features."""
     node_type, name = work.task.schema.node_types[type_id], f"n{type_id}"
     refs = work.source.refs(type_id, NODES)
     written = sum(ref.rows for ref in refs)
@@ -122,7 +97,14 @@ def build_nodes(work: Workplace, type_id: int) -> NodesResult:
     )
     features = _features(work, type_id, rows) if node_type.features else ""
     build_labels(work, type_id, rows.rows, features)
-    named = list(node_weights(work, type_id, rows, rows.digest, made["weights"], features))
+    return NodesMade(rows=rows, own=own, weights=made["weights"], features=features)
+
+
+def weigh_nodes(work: Workplace, type_id: int, made: NodesMade) -> NodesResult:
+    """Write further weights with their tables, and indexes, in units; the edges of all types are written."""
+    node_type, rows, own = work.task.schema.node_types[type_id], made.rows, made.own
+    named = list(node_weights(work, type_id, rows, rows.digest, made.weights, made.features))
+    indexes = build_indexes(work, type_id, rows, weights=made.weights, features=made.features)
     description = {
         "rows": rows.rows,
         "count": rows.count,
@@ -130,9 +112,10 @@ def build_nodes(work: Workplace, type_id: int) -> NodesResult:
         "table": {"size": own.table.size, "total": own.table.weight},
         "columns": [feature.name for feature in node_type.features],
         **described(node_type.tables, named),
+        **({"indexes": indexes} if indexes else {}),
     }
     totals = (Total(part=work.part, element=1, type_id=type_id, count=rows.count, **weighed.total()) for weighed in (own, *named))
-    return NodesResult(rows=rows, totals=tuple(totals), description=description)
+    return NodesResult(totals=tuple(totals), description=description)
 
 
 def _features(work: Workplace, type_id: int, rows: Rows) -> str:
@@ -151,6 +134,8 @@ def _features(work: Workplace, type_id: int, rows: Rows) -> str:
             find=rows.find,
             tombstones=work.source.tombstones(type_id),
         )
+        if work.task.schema.named:
+            check_names(work, type_id, rows, columns)
         return {}
 
     work.progress.phase(f"features {node_type.name}")

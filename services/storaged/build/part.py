@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 
 from asterism_proto.errors import Corrupt, Internal, NotFound
+from asterism_proto.meaning import EDGE, NODE
 from storaged.build.edges import build_edges
+from storaged.build.indexes import expected_rows as indexed_rows
 from storaged.build.marks import Mark, forget_mark, part_folder, write_mark
-from storaged.build.nodes import build_nodes
+from storaged.build.nodes import build_nodes, weigh_nodes
 from storaged.build.progress import Progress
 from storaged.build.source import Source, Workplace
 from storaged.build.steps import Steps
@@ -61,17 +63,19 @@ def _built(work: Workplace) -> PartResult:
     nodes = [build_nodes(work, type_id) for type_id in range(len(schema.node_types))]
     rows = [result.rows for result in nodes]
     edges = [build_edges(work, type_id, rows) for type_id in range(len(schema.edge_types))]
+    # Behind edges: weights of nodes may be made of how many they have.
+    weighed = [weigh_nodes(work, type_id, made) for type_id, made in enumerate(nodes)]
     description = {
         "part": work.part,
         "parts": schema.parts,
         "mod": schema.placement == "mod",
-        "nodes": [result.description for result in nodes],
+        "nodes": [result.description for result in weighed],
         "edges": [result.description for result in edges],
     }
     work.progress.phase("seal")
     digest = work.image.finish(description)
     work.tables.flush()
-    totals = tuple(total for made in (*(n.totals for n in nodes), *(e.totals for e in edges)) for total in made)
+    totals = tuple(total for made in (*(n.totals for n in weighed), *(e.totals for e in edges)) for total in made)
     return PartResult(part=work.part, digest=digest, totals=totals, units=counted(work.units.records(), work.part))
 
 
@@ -83,8 +87,11 @@ def expected_rows(task: Task, part: int, store: GraphStore) -> int:
 
     schema, rows = task.schema, 0
     for type_id, node_type in enumerate(schema.node_types):
-        rows += written(type_id, NODES) * ((3 if node_type.weighted else 2) + len(node_type.tables))
+        nodes, tables = written(type_id, NODES), len(node_type.tables)
+        rows += nodes * ((3 if node_type.weighted else 2) + tables)
+        rows += indexed_rows(task.indexes, NODE, type_id, nodes, tables + node_type.weighted)
     for type_id, edge_type in enumerate(schema.edge_types):
         tables = len(edge_type.tables)
         rows += written(type_id, OUT_EDGES, IN_EDGES) * ((2 if edge_type.weighted else 1) + tables) + written(type_id, OUT_EDGES) * (1 + tables)
+        rows += indexed_rows(task.indexes, EDGE, type_id, written(type_id, OUT_EDGES), tables + edge_type.weighted)
     return rows

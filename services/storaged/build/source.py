@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.split import part_of
+from graphkit.times import keys_of
 from storaged.build.progress import Progress
-from storaged.build.spool import buckets
+from storaged.build.spool import Records, buckets
 from storaged.build.steps import Steps
 from storaged.build.task import Task
 from storaged.build.unit import Input, Units
-from storaged.store.graph import NODE_BIRTHS, NODE_DELETES, BlockRef, GraphStore
+from storaged.store.graph import NODE_BIRTHS, NODE_DELETES, NODE_TIMES, BlockRef, GraphStore
 from storaged.store.image_writer import Files, ImageWriter
 from storaged.store.tables import TableStore
 
@@ -24,8 +25,10 @@ I64 = NDArray[np.int64]
 Sections = dict[str, NDArray[Any]]
 
 _CHUNK = 1 << 18
+COLUMN = "w:"
+"""What sections of near columns, those that a draw goes by, begin with: ``w:NAME``."""
 _TOMBSTONE_BYTES = 80
-"""Per record of a bucket of deletes: itself, its place in the order, its copy in it, what is kept of it."""
+"""Per record of a bucket of deletes or times: itself, its place in the order, its copy in it, what is kept of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,23 @@ class Tombstones:
         return np.minimum(np.searchsorted(self.ids, ids), self.ids.size - 1)
 
 
+@dataclass(frozen=True, slots=True)
+class NodeTimes:
+    """The times of all nodes of a type, wherever they live."""
+
+    ids: I64
+    """int64[n], ascending: those that have any."""
+    keys: I64
+    """int64[n], as `graphkit.times.keys_of` has them."""
+
+    def of(self, ids: I64) -> I64:
+        """int64[m]: the time of each node; 0 where none was written, as features do."""
+        if self.ids.size == 0:
+            return np.zeros(ids.size, np.int64)
+        at = np.minimum(np.searchsorted(self.ids, ids), self.ids.size - 1)
+        return np.where(self.ids[at] == ids, self.keys[at], 0)
+
+
 class Source:
     """The blocks of one part at the cut.
 
@@ -76,12 +96,13 @@ class Source:
     part : int
     progress : Progress
     scratch : Files
-        Where tombstones are kept: mapped, as there may be as many as nodes.
+        Where tombstones and times of nodes are kept: mapped, as there may be as many as nodes.
     """
 
     def __init__(self, store: GraphStore, task: Task, part: int, progress: Progress, scratch: Files) -> None:
         self._store, self._task, self._part, self._progress, self._scratch = store, task, part, progress, scratch
         self._tombstones: dict[int, Tombstones] = {}
+        self._times: dict[int, NodeTimes] = {}
 
     def refs(self, type_id: int, *kinds: int) -> list[BlockRef]:
         """The values of these kinds, in the order of the writes."""
@@ -104,6 +125,43 @@ class Source:
             for ref, sections in self.read(self.refs(node_type, NODE_BIRTHS)):
                 found.revive(sections["ids"], ref.stamp)
         return self._tombstones[node_type]
+
+    def time_refs(self, node_type: int) -> list[BlockRef]:
+        """What `times` reads, beside tombstones."""
+        return self.refs(node_type, NODE_TIMES)
+
+    def times(self, node_type: int) -> NodeTimes:
+        """The times of the nodes of a type that has one; they come to every part.
+
+        As a column of features is made: later writes over earlier ones, and what was written before a node's last delete is gone.
+        """
+        if node_type not in self._times:
+            self._times[node_type] = self._last_times(node_type)
+        return self._times[node_type]
+
+    def _last_times(self, node_type: int) -> NodeTimes:
+        refs, section = self.time_refs(node_type), f"{COLUMN}{self._task.schema.node_types[node_type].time}"
+        low, high = min((ref.lowest for ref in refs if ref.rows), default=0), max((ref.highest for ref in refs if ref.rows), default=0)
+        tombstones = self.tombstones(node_type)
+
+        def records() -> Iterator[Records]:
+            for ref in refs:
+                sections = self._store.read(ref)  # no progress of rows: those are counted as nodes where they live
+                dead = tombstones.kills(sections["ids"], ref.stamp)
+                kept = slice(None) if dead is None else ~dead
+                yield sections["ids"][kept], keys_of(sections[section])[kept]
+
+        ids, keys = f"times{node_type}.ids", f"times{node_type}.keys"
+        out_ids, out_keys = self._scratch.append_to(ids, np.int64), self._scratch.append_to(keys, np.int64)
+        limit = self._task.row_limit(_TOMBSTONE_BYTES)
+        for bucket in buckets(records(), sum(ref.rows for ref in refs), low=low, high=high, limit=limit, folder=self._scratch.folder):
+            found, given = bucket.records
+            order = np.argsort(found, kind="stable")  # the order of the writes among equals: the last one counts
+            found = found[order]
+            last = np.append(found[1:] != found[:-1], True)[: found.size]
+            out_ids.append(found[last])
+            out_keys.append(given[order][last])
+        return NodeTimes(self._scratch.map(ids), self._scratch.map(keys))
 
     def _deletes(self, node_type: int) -> Tombstones:
         refs, scratch = self.refs(node_type, NODE_DELETES), self._scratch

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.indexes import Index
 from asterism_proto.schema import Schema
 
 MIB = 1 << 20
@@ -32,6 +33,8 @@ class Task:
     memory_limit_mib: int = 512
     checkpoint_rows: int = 1 << 18
     """What was done is made durable once it is that many rows: less would cost more than doing it again."""
+    indexes: tuple[Index, ...] = ()
+    """That its parts are to have."""
     sources: tuple[Path, ...] = ()
     """Outputs of finished builds of the space, from which units of the same input are linked; the first is asked first."""
 
@@ -50,6 +53,7 @@ class Task:
                 output=Path(data["output"]),
                 memory_limit_mib=int(data.get("memory_limit_mib") or 512),
                 checkpoint_rows=int(data.get("checkpoint_rows") or 1 << 18),
+                indexes=tuple(Index(**index) for index in data.get("indexes") or ()),
                 sources=tuple(Path(source) for source in data.get("sources") or ()),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -57,7 +61,10 @@ class Task:
 
     def digest(self) -> str:
         """What the input of this build is called: a part that was finished for the same input need not be built again."""
-        content = json.dumps({"format": FORMAT, "schema": self.schema.to_dict(), "cut": self.cut, "loads": self.loads}, sort_keys=True)
+        words: dict[str, Any] = {"format": FORMAT, "schema": self.schema.to_dict(), "cut": self.cut, "loads": self.loads}
+        if self.indexes:
+            words["indexes"] = [asdict(index) for index in self.indexes]
+        content = json.dumps(words, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
     def row_limit(self, bytes_per_row: int) -> int:

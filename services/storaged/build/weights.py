@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_proto.degrees import counted, degrees_of
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import EdgeType, NodeType
 from asterism_proto.tables import WeightTable
@@ -18,17 +19,17 @@ from graphkit.alias import BLOCK
 from storaged.build.source import Sections, Workplace
 from storaged.build.steps import State
 from storaged.build.table import WEIGHT, BlockSums, TableResult, build_table
-from storaged.build.unit import Unit
+from storaged.build.unit import Input, Unit
 from storaged.store import keys
 
 if TYPE_CHECKING:
-    from storaged.build.nodes import Rows
+    from storaged.build.rows import Rows
 
 F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]
 
 COLUMN = "w:"
-"""In a block of edges, what begins the name of a feature that weights are made of."""
+"""In a block of edges, what begins the name of a feature that weights are made of, or that is their time."""
 NORMAL = np.float32(np.finfo(np.float32).tiny)
 """The smallest weight that has all of its bits."""
 
@@ -166,11 +167,26 @@ def node_weights(work: Workplace, type_id: int, rows: Rows, *inputs: object) -> 
         work.progress.phase(f"weights {node_type.name} {table.name}")
         unit = Unit(
             name=f"n{type_id}.w{i}",
-            digest=work.input("node weights", asdict(table), *inputs).digest(),
+            digest=work.input("node weights", weights_input(work, type_id, table), *inputs).digest(),
             files=(f"n{type_id}.w{i}.*",),
             tables=((keys.B1, type_id, table.name),),
         )
         yield Weighed.of(work.units.make(unit, partial(_node_table, work, type_id, rows, i)), table.name)
+
+
+def weights_input(work: Workplace, type_id: int, table: WeightTable) -> object:
+    """What the weights of a table of nodes follow from, beside the nodes: the table, and the degrees that it is made of."""
+    degrees = _degrees(work, type_id, table)
+    return [asdict(table), *(Input().array(indptr).digest() for of in degrees.values() for indptr in of)] if degrees else asdict(table)
+
+
+def _degrees(work: Workplace, type_id: int, table: WeightTable) -> dict[str, list[I64]]:
+    """The degrees that a table is made of, each as offsets int64[rows + 1] of the adjacencies that it is the sum of."""
+    schema, found = work.task.schema, {}
+    for column in degrees_of(schema.node_types[type_id], table.parsed.columns):
+        incoming, edge_types = counted(schema, schema.node_types[type_id], column)
+        found[column] = [work.image.map(f"e{edge_type}.{'in' if incoming else 'out'}.indptr") for edge_type in edge_types]
+    return found
 
 
 def _node_table(work: Workplace, type_id: int, rows: Rows, i: int) -> State:
@@ -199,10 +215,13 @@ def _evaluate(work: Workplace, type_id: int, rows: Rows, table: WeightTable, nam
         if feature.name in meant.columns:
             columns[feature.name] = work.image.map(f"n{type_id}.c{i}.values")
     columns["weight"] = work.image.map(f"n{type_id}.weights") if node_type.weighted else np.broadcast_to(np.float32(1), (rows.rows,))
+    degrees = _degrees(work, type_id, table)
     out, refused = work.image.create(f"{name}.weights", np.float32, (rows.rows,)), Refused()
     for low in range(0, rows.rows, BLOCK):
         high = min(low + BLOCK, rows.rows)
-        values = expression.weights(meant, {column: array[low:high] for column, array in columns.items()}, high - low)
+        here = {column: array[low:high] for column, array in columns.items()}
+        here |= {column: np.sum([np.diff(indptr[low : high + 1]) for indptr in of], axis=0) for column, of in degrees.items()}
+        values = expression.weights(meant, here, high - low)
         if rows.live.size:
             values[rows.live[low:high] == 0] = 0
         check(work, node_type, table, values, refused, _ids(rows, low, high))

@@ -12,13 +12,18 @@ from storaged.draw.expand import Expansion, expand, grow
 from storaged.draw.features import edge_features, node_features
 from storaged.draw.joined import are_joined
 from storaged.draw.labels import read_labelled, read_labels
+from storaged.draw.labor import Variates
 from storaged.draw.looking import Foreign, judged
 from storaged.draw.lookup import ends, node_types
 from storaged.draw.neighbor import NeighborDraws, neighbors
 from storaged.draw.node import NodeDraws, NodeRace, nodes, race_nodes, rest_of_nodes
 from storaged.draw.numbered import numbered_nodes
 from storaged.draw.ragged import Ragged, read_neighbors
-from storaged.draw.scans import nodes_at, read_edges, read_nodes
+from storaged.draw.ranged import Ranges, ranged_neighbors
+from storaged.draw.ranking import Ranks, rank
+from storaged.draw.scans import edges_at, nodes_at, read_edges, read_nodes
+from storaged.draw.spread import Spread, weight_spread
+from storaged.draw.timed import Until, timed_neighbors
 from storaged.draw.top import degrees, measures, top_neighbors
 from storaged.draw.version import EDGE, NODE, Share, Version, by_name
 from storaged.draw.walk import Places, Rules, Walks, walk
@@ -37,8 +42,13 @@ __all__ = [
     "NodeRace",
     "Places",
     "Ragged",
+    "Ranges",
+    "Ranks",
     "Rules",
     "Share",
+    "Spread",
+    "Until",
+    "Variates",
     "Version",
     "Walks",
     "Where",
@@ -47,6 +57,7 @@ __all__ = [
     "degrees",
     "edge_features",
     "edges",
+    "edges_at",
     "edges_between",
     "ends",
     "expand",
@@ -61,6 +72,8 @@ __all__ = [
     "numbered_nodes",
     "race_edges",
     "race_nodes",
+    "ranged_neighbors",
+    "rank",
     "read_edges",
     "read_labelled",
     "read_labels",
@@ -68,6 +81,8 @@ __all__ = [
     "read_nodes",
     "rest_of_edges",
     "rest_of_nodes",
+    "timed_neighbors",
     "top_neighbors",
     "walk",
+    "weight_spread",
 ]

@@ -8,11 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_proto.errors import InvalidRequest
 from graphkit.jit import settled
-from storaged.draw.lookup import OUT, adjacency, checked_edge_types, groups_of
-from storaged.draw.version import Version, checked_length, checked_outputs
-from storaged.kernel.between import between
+from storaged.draw.lookup import OUT, Rows, checked_edge_types, checked_types, longer
+from storaged.draw.targets import Hashed, Marked, Search, Targets
+from storaged.draw.version import MAX_OUTPUTS, Version, checked_length, checked_outputs
+from storaged.kernel.between import ROW, TOTAL
 from storaged.store.image import EMPTY_F32, EMPTY_I64
+
+_NONE = np.zeros(0, np.int32)
+_ROOM, _MANY = 1 << 10, 1 << 22
+"""Edges that there is room for at first besides those that nodes have, and where these are very many, besides some of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -21,10 +27,10 @@ class Between:
 
     indptr: NDArray[np.int64]
     """int64[m + 1]."""
-    cols: NDArray[np.int64]
-    """int64[k], places of the far ends in the request."""
-    types: NDArray[np.int32]
-    """int32[k], edge types."""
+    cols: NDArray[np.int32]
+    """int32[k], places of the far ends in the request."""
+    types: NDArray[np.int32] | None
+    """int32[k], edge types; None where one was asked for."""
     weights: NDArray[np.float32] | None
     """float32[k], when wanted."""
     eids: NDArray[np.int64] | None
@@ -40,6 +46,8 @@ def edges_between(
     types: NDArray[np.int32] | None = None,
     cols: NDArray[np.int64],
     col_types: NDArray[np.int32] | None = None,
+    groups: NDArray[np.int32] | None = None,
+    col_groups: NDArray[np.int32] | None = None,
     direction: int,
     want_weights: bool,
     want_edge_ids: bool,
@@ -54,6 +62,8 @@ def edges_between(
         Any nodes; -1 is none. One that is there several times has every edge as often.
     col_types : int32[c], optional
         Their types; left out where each edge type leads to the type that they are of.
+    groups, col_groups : int32[m], int32[c], optional
+        Both or neither: the group of each node, and of each of ``cols``. An edge counts where both of its ends are of one group.
 
     Raises
     ------
@@ -63,40 +73,85 @@ def edges_between(
     near = checked_edge_types(version, edge_types, node_type, direction)
     if col_types is not None:
         checked_length("col_types", col_types, cols.size)
+    if (groups is None) != (col_groups is None):
+        raise InvalidRequest("groups and col_groups: one of the two is missing; give both or neither")
+    if groups is not None and col_groups is not None:
+        checked_length("groups", groups, ids.size)
+        checked_length("col_groups", col_groups, cols.size)
     schema = version.schema
-    ends = [schema.edge_types[edge_type] for edge_type in edge_types]
-    far = [schema.node_type_id(edge.dst_type if direction == OUT else edge.src_type) for edge in ends]
-    targets = {kind: _targets(cols, None if col_types is None else col_types == kind) for kind in set(far)}
-    groups = list(groups_of(version, node_type, ids, types))
+    kinds = checked_types(version, node_type, ids, types)
+    targets: dict[int, Targets] = {}
+    found = []
+    for edge_type, end in zip(edge_types, near, strict=True):
+        edge = schema.edge_types[edge_type]
+        far = schema.node_type_id(edge.dst_type if direction == OUT else edge.src_type)
+        if far not in targets:
+            targets[far] = Targets.of(cols, None if col_types is None else col_types == far, col_groups)
+        own = np.where(end == (node_type if kinds is None else kinds), ids, -1)
+        rows = Rows.of(version, edge_type, direction, own)
+        found.append(_along(rows, targets[far], groups, want_weights=want_weights, want_edge_ids=want_edge_ids))
+    return _merged(edge_types, found)
 
-    def visit(
-        cursor: NDArray[np.int64], places: NDArray[np.int64], kinds: NDArray[np.int32], weights: NDArray[np.float32], eids: NDArray[np.int64]
-    ) -> None:
-        for group in groups:
-            for edge_type, end, kind in zip(edge_types, near, far, strict=True):
-                if end == group.type_id:
-                    edges = adjacency(group.image, edge_type, direction)
-                    between(
-                        group.rows, group.at, cursor, edges.indptr, edges.nbr, edges.eid, edges.weights, np.int32(edge_type), *targets[kind],
-                        places, kinds, weights, eids,
-                    )  # fmt: skip
 
-    none_i32 = np.zeros(0, np.int32)
-    counts = np.zeros(ids.size, np.int64)
-    visit(counts, EMPTY_I64.copy(), none_i32, EMPTY_F32.copy(), EMPTY_I64.copy())
-    indptr = np.zeros(ids.size + 1, np.int64)
-    np.cumsum(counts, out=indptr[1:])
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Along:
+    """The edges along one type, those of one node after another's."""
+
+    sizes: NDArray[np.int64]
+    cols: NDArray[np.int32]
+    weights: NDArray[np.float32] | None
+    eids: NDArray[np.int64] | None
+
+
+def _along(rows: Rows, targets: Targets, groups: NDArray[np.int32] | None, *, want_weights: bool, want_edge_ids: bool) -> _Along:
+    sizes, state, of = np.zeros(rows.lines.size, np.int64), np.zeros(2, np.int64), settled(_NONE if groups is None else groups)
+    cols, weights, eids, room = (
+        _NONE.copy(),
+        EMPTY_F32.copy(),
+        EMPTY_I64.copy(),
+        min(_ROOM + rows.edges, _MANY + rows.edges // 8 + int(rows.degrees.max(initial=0)), MAX_OUTPUTS),
+    )
+    search: Search = Marked.fit(rows, targets, of) or Hashed(rows, targets, of)
+    while True:
+        checked_outputs("edges", room)
+        kept = int(state[TOTAL])
+        cols = longer(cols, kept, room)
+        weights, eids = longer(weights, kept, room if want_weights else 0), longer(eids, kept, room if want_edge_ids else 0)
+        if not search.find(state, sizes, (cols, weights, eids)):
+            search, state = Hashed(rows, targets, of), np.zeros(2, np.int64)
+            search.find(state, sizes, (cols, weights, eids))
+        if int(state[ROW]) == sizes.size:
+            break
+        room = 2 * room if room == MAX_OUTPUTS else min(2 * room, MAX_OUTPUTS)
+    total = int(state[TOTAL])
+    return _Along(sizes=sizes, cols=cols[:total], weights=weights[:total] if want_weights else None, eids=eids[:total] if want_edge_ids else None)
+
+
+def _merged(edge_types: Sequence[int], found: Sequence[_Along]) -> Between:
+    """Those of each node together, type after type."""
+    indptr = np.zeros(found[0].sizes.size + 1, np.int64)
+    np.cumsum(sum(some.sizes for some in found), out=indptr[1:])
     total = int(indptr[-1])
     checked_outputs("edges", total)
-    found, kinds = np.empty(total, np.int64), np.empty(total, np.int32)
-    weights, eids = np.empty(total if want_weights else 0, np.float32), np.empty(total if want_edge_ids else 0, np.int64)
-    if total:
-        visit(indptr[:-1].copy(), found, kinds, weights, eids)
-    return Between(indptr=indptr, cols=found, types=kinds, weights=weights if want_weights else None, eids=eids if want_edge_ids else None)
-
-
-def _targets(cols: NDArray[np.int64], of_type: NDArray[np.bool_] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Ids of nodes that there are, ascending, and their places in the request."""
-    places = np.flatnonzero(cols >= 0 if of_type is None else (cols >= 0) & of_type)
-    order = np.argsort(cols[places], kind="stable")
-    return settled(cols[places][order]), settled(places[order])
+    if len(found) == 1:
+        one = found[0]
+        return Between(indptr=indptr, cols=one.cols, types=None, weights=one.weights, eids=one.eids)
+    cols, types = np.empty(total, np.int32), np.empty(total, np.int32)
+    weights, eids = np.empty(total, np.float32), np.empty(total, np.int64)
+    begins = indptr[:-1].copy()
+    for edge_type, some in zip(edge_types, found, strict=True):
+        own = np.cumsum(some.sizes) - some.sizes
+        at = np.repeat(begins - own, some.sizes) + np.arange(some.cols.size)
+        cols[at], types[at] = some.cols, edge_type
+        if some.weights is not None:
+            weights[at] = some.weights
+        if some.eids is not None:
+            eids[at] = some.eids
+        begins += some.sizes
+    return Between(
+        indptr=indptr,
+        cols=cols,
+        types=types,
+        weights=None if found[0].weights is None else weights,
+        eids=None if found[0].eids is None else eids,
+    )

@@ -14,13 +14,18 @@ from asterism_proto.condition import Tree, parse
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.meaning import bound
 from graphkit.condition import Mask
+from storaged.draw.covers import Cover, Covers, cover_of
+from storaged.draw.intervals import answers, candidates, conjuncts, runs_of
 from storaged.draw.looking import Foreign, edges_that, nodes_that
 from storaged.draw.lookup import IN, OUT
+from storaged.draw.ranged import Ranges, ranges_of
 from storaged.draw.restricted import Piece, bytes_of_edges, bytes_of_nodes, edges_kept, nodes_kept
-from storaged.draw.version import NODE, Key, Share, Version
+from storaged.draw.version import EDGE, NODE, Key, Share, Version
 from storaged.store.image import EdgeImage, NodeImage, PartImage
+from storaged.store.ordered import Ordered
 
 NO_FOREIGN = Foreign()
+LOOKING = "every row looked at once"
 _LOOK_UP_S = 0.05
 
 
@@ -49,11 +54,18 @@ class _Kept:
     """(type, part) -> its rows that satisfy the condition."""
     made: tuple[Mapping[Key, Share], Version] | None = None
     """With these totals the version that the pieces make up."""
+    covers: dict[tuple[int, int], Cover] | None = None
+    """(type, part) -> the same of an index; empty: no index tells; None: it is not known yet whether one does."""
+    covered: tuple[Mapping[Key, Share], Version] | None = None
+    """With these totals the version whose global draws take the covers."""
+    ranges: dict[int, Ranges] | None = None
+    """Of each edge type, what satisfies the condition in the order of each node's edges; empty: no order tells; None: not known yet."""
     used: int = 0
 
     @property
     def bytes(self) -> int:
-        return sum(piece.bytes for piece in list(self.pieces.values()))
+        covers = list((self.covers or {}).values())
+        return sum(piece.bytes for piece in list(self.pieces.values())) + sum(cover.bytes for cover in covers)
 
 
 class Conditions:
@@ -68,7 +80,9 @@ class Conditions:
     Notes
     -----
     A draw under a condition is a draw from the version that has only the rows that satisfy it, by tables of their own: what is kept
-    decides how long it takes, never what it gives.
+    decides how long it takes, never what it gives. Where the version has an index that tells what satisfies it, global draws
+    take blocks of that and their tables, and those of neighbors the runs of each node's own order, and nothing is looked at; whether
+    it has decides what they give, too, but not their law.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -103,10 +117,26 @@ class Conditions:
         """
         kept = self._of(version, where)
         with _held(kept.lock, checkpoint):
+            covers = self._covers(version, where, kept)
+            if covers:
+                return {(where.element, type_id, part): covers[type_id, part].share for type_id in where.types for part in parts}
             self._make(version, where, sorted(version.parts), kept, checkpoint, foreign)
             return {(where.element, type_id, part): kept.pieces[type_id, part].share for type_id in where.types for part in parts}
 
-    def version(self, version: Version, where: Where, totals: Mapping[Key, Share], checkpoint: Callable[[], object]) -> Version:
+    def way(self, version: Version, where: Where) -> str:
+        """How what satisfies a condition is found, in words: by the version's indexes alone, so that every host says the same."""
+        condition, words = parse(where.text), []
+        for type_id in where.types:
+            tree, indexes = bound(condition, version.schema, where.element, type_id), _indexes(version, where.element, type_id)
+            whole = next((index for index in indexes if answers(index, tree)), None)
+            parts = conjuncts(tree) if where.element == NODE else ()
+            some = next((index for each in parts for index in indexes if answers(index, each)), None)
+            words.append(f"index on {whole.name}" if whole else f"rows that the index on {some.name} leaves, looked at once" if some else LOOKING)
+        return "; ".join(dict.fromkeys(words))
+
+    def version(
+        self, version: Version, where: Where, totals: Mapping[Key, Share], checkpoint: Callable[[], object], *, globally: bool = False
+    ) -> Version:
         """The version with only those rows that satisfy a condition.
 
         Parameters
@@ -115,6 +145,8 @@ class Conditions:
             As of `shares`.
         totals : mapping
             What satisfies it in each part of the space, of the types of ``where``.
+        globally : bool
+            For global draws with replacement alone: rows that do not satisfy it may then be there.
 
         Raises
         ------
@@ -123,10 +155,43 @@ class Conditions:
         """
         kept = self._of(version, where)
         with _held(kept.lock, checkpoint):
+            covers = self._covers(version, where, kept) if globally else {}
+            if covers:
+                if kept.covered is None or kept.covered[0] != totals:
+                    kept.covered = (dict(totals), _covering(version, where, covers, totals))
+                return kept.covered[1]
             if kept.made is None or kept.made[0] != totals:
                 self._make(version, where, sorted(version.parts), kept, checkpoint, NO_FOREIGN)
                 kept.made = (dict(totals), _restricted(version, where, kept.pieces, totals))
             return kept.made[1]
+
+    def ranges(self, version: Version, where: Where) -> Mapping[int, Ranges]:
+        """What satisfies a condition on edges in the order of each node's edges, by edge type; none unless an index tells of every type."""
+        kept = self._of(version, where)
+        if kept.ranges is None:  # by whoever comes first, and by others the same
+            kept.ranges = ranges_of(version, parse(where.text), where.types) if where.element == EDGE else {}
+        return kept.ranges
+
+    def _covers(self, version: Version, where: Where, kept: _Kept) -> Mapping[tuple[int, int], Cover]:
+        """The covers of every type and part here; none unless an index tells for every type."""
+        if kept.covers is None:
+            made: dict[tuple[int, int], Cover] = {}
+            condition = parse(where.text)
+            for type_id in where.types:
+                version.type_name(where.element, type_id)
+                tree = bound(condition, version.schema, where.element, type_id)
+                place = next((i for i, index in enumerate(_indexes(version, where.element, type_id)) if answers(index, tree)), None)
+                if place is None:
+                    made = {}
+                    break
+                for part, image in version.parts.items():
+                    weighed = _by(version, where, image)
+                    of = weighed.nodes[type_id] if where.element == NODE else weighed.edges[type_id]
+                    runs = runs_of(of.indexes[place], of, tree)
+                    made[type_id, part] = cover_of(of.indexes[place], of.out if isinstance(of, EdgeImage) else of, runs, where.weight)
+            self._room(where, kept, sum(cover.bytes for cover in made.values()))
+            kept.covers = made
+        return kept.covers
 
     def _of(self, version: Version, where: Where) -> _Kept:
         with self._lock:
@@ -175,7 +240,8 @@ def _nodes(
     checkpoint: Callable[[], object],
 ) -> Piece:
     image = version.image(part)
-    mask = nodes_that(version, image, type_id, tree, checkpoint)
+    among = candidates(image.nodes[type_id].indexes, image.nodes[type_id], tree)
+    mask = nodes_that(version, image, type_id, tree, checkpoint, among)
     node = _by(version, where, image).nodes[type_id]
     room(bytes_of_nodes(node, int(mask.sum())))
     return nodes_kept(node, mask)
@@ -204,6 +270,17 @@ def _edges(
 def _by(version: Version, where: Where, image: PartImage) -> PartImage:
     """The part with the weights that the request draws by."""
     return version.weighed(where.weight, where.element, where.types).image(image.part)
+
+
+def _indexes(version: Version, element: int, type_id: int) -> tuple[Ordered, ...]:
+    """The indexes of a type: every part has the same."""
+    types = ((image.nodes if element == NODE else image.edges)[type_id] for image in version.parts.values())
+    return next((of.indexes for of in types), ())
+
+
+def _covering(version: Version, where: Where, covers: Covers, totals: Mapping[Key, Share]) -> Version:
+    weighed = version.weighed(where.weight, where.element, where.types)
+    return replace(weighed, covers=dict(covers), totals={**weighed.totals, **totals}, named={}, condition=where.text, restricted_by=where.weight)
 
 
 def _restricted(version: Version, where: Where, pieces: Mapping[tuple[int, int], Piece], totals: Mapping[Key, Share]) -> Version:

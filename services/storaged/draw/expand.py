@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest, Unavailable
+from asterism_proto.times import seen_as
 from graphkit import rng
 from graphkit.growth import ALL, Front, Growing, Met, Reach, key_of_hop, reach_of
 from graphkit.growth import grow as grown
 from graphkit.jit import settled
 from graphkit.numbering import paths
-from storaged.draw.lookup import OUT, ends, table_of
+from storaged.draw.labor import Variates, keep_neighbors
+from storaged.draw.lookup import IN, OUT, ends, table_of
 from storaged.draw.neighbor import NEIGHBORS
+from storaged.draw.timed import Until, expand_timed
 from storaged.draw.version import Version, checked_length, checked_outputs
 from storaged.kernel import expand as kernel
 
@@ -32,9 +35,22 @@ class Expansion:
     uniform: bool
     want_eids: bool
     want_weights: bool
+    variates: Variates | None = None
+    """Whose variates keep edges, instead of drawing them for each node."""
 
 
-def expand(version: Version, how: Expansion, *, edge_type: int, hop: int, count: int, ids: NDArray[np.int64], trees: NDArray[np.int32] | None) -> Met:
+def expand(
+    version: Version,
+    how: Expansion,
+    *,
+    edge_type: int,
+    hop: int,
+    count: int,
+    ids: NDArray[np.int64],
+    trees: NDArray[np.int32] | None,
+    until: Until | None = None,
+    checkpoint: Callable[[], object] = lambda: None,
+) -> Met:
     """Draw ``count`` neighbors of each node along one edge type, or read all of them.
 
     The draws are those of `neighbors` of one edge type at the hop that `key_of_hop` gives, keyed by the node instead of its place in a request.
@@ -49,18 +65,42 @@ def expand(version: Version, how: Expansion, *, edge_type: int, hop: int, count:
         Nodes that live in parts held here; -1 and unknown ids have no neighbors.
     trees : int32[m], optional
         Draws are keyed by tree and node, where there are trees.
+    until : Until, optional
+        Of each node: edges after it are not there, along edge types that have times.
+    checkpoint : callable, optional
+        Called every so many edges, where they are kept by variates; may raise.
 
     Raises
     ------
     InvalidRequest, Unavailable
-        Where the type, count or direction is impossible, or a part is not held here.
+        Where the type, count or direction is impossible, a part is not held here, or nodes of trees or times are to be kept by variates.
     """
     ends(version, edge_type, how.direction)
     if trees is not None:
         checked_length("trees", trees, ids.size)
     if count < ALL:
         raise InvalidRequest(f"count {count}: expected 0 or more, or -1 for all neighbors")
+    if how.variates is not None:
+        if trees is not None or until is not None:
+            raise InvalidRequest("neighbors kept by one variate each are of no tree and of no time: ask without both")
+        return _kept(version, how, how.variates, edge_type=edge_type, hop=hop, count=count, ids=ids, checkpoint=checkpoint)
     ids = settled(ids)
+    if until is not None and seen_as(version.schema, edge_type, incoming=how.direction == IN):
+        return expand_timed(
+            version,
+            seed=how.seed,
+            direction=how.direction,
+            replace=how.replace,
+            uniform=how.uniform,
+            want_eids=how.want_eids,
+            want_weights=how.want_weights,
+            edge_type=edge_type,
+            hop=key_of_hop(hop, edge_type),
+            count=count,
+            ids=ids,
+            positions=ids if trees is None else paths(trees, ids),
+            until=until,
+        )
     parts, mod = np.int64(version.schema.parts), version.schema.placement != "mix64"
     table = table_of(version, edge_type, how.direction)
     sizes = np.empty(ids.size, np.int32)
@@ -87,6 +127,33 @@ def expand(version: Version, how: Expansion, *, edge_type: int, hop: int, count:
     return Met(sizes=sizes, ids=out[:total], eids=eids[:total] if how.want_eids else None, weights=weights[:total] if how.want_weights else None)
 
 
+def _kept(
+    version: Version,
+    how: Expansion,
+    variates: Variates,
+    *,
+    edge_type: int,
+    hop: int,
+    count: int,
+    ids: NDArray[np.int64],
+    checkpoint: Callable[[], object],
+) -> Met:
+    return keep_neighbors(
+        version,
+        variates,
+        seed=how.seed,
+        direction=how.direction,
+        uniform=how.uniform,
+        want_eids=how.want_eids,
+        want_weights=how.want_weights,
+        edge_type=edge_type,
+        hop=hop,
+        count=count,
+        ids=ids,
+        checkpoint=checkpoint,
+    )
+
+
 def grow(
     version: Version,
     how: Expansion,
@@ -98,6 +165,7 @@ def grow(
     every: bool,
     most_bytes: int,
     checkpoint: Callable[[], object],
+    until: Until | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Grow a whole subgraph, where all parts are held here.
 
@@ -113,6 +181,8 @@ def grow(
         As of `graphkit.growth.Growing`.
     checkpoint : callable
         Called between expansions; may raise.
+    until : Until, optional
+        Of each seed, and so of its tree: trees are disjoint then.
 
     Raises
     ------
@@ -120,13 +190,19 @@ def grow(
         As of `expand`; where it has more than ``most_bytes``, or a type is unknown.
     """
     checked_length("types", types, seeds.size)
+    if until is not None:
+        checked_length("times", until.times, seeds.size)
+        if not disjoint:
+            raise InvalidRequest("a subgraph until times has disjoint trees: a seed's time holds for its own")
     reach = reach_of(lambda edge_type: ends(version, edge_type, how.direction), list(counts), list(counts.values()))
 
     def expander(hop: int, along: Sequence[Reach], fronts: Mapping[int, Front]) -> Sequence[Met]:
         met = []
         for one in along:
             front = fronts[one.near]
-            met.append(expand(version, how, edge_type=one.edge_type, hop=hop, count=one.counts[hop], ids=front.ids, trees=front.trees))
+            own = None if until is None or front.trees is None else until.at(front.trees)
+            along_it = {"edge_type": one.edge_type, "hop": hop, "count": one.counts[hop]}
+            met.append(expand(version, how, **along_it, ids=front.ids, trees=front.trees, until=own, checkpoint=checkpoint))
             checkpoint()
         return met
 

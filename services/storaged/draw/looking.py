@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from asterism_proto.condition import Column as Name
 from asterism_proto.condition import Term, Tree, terms
 from asterism_proto.errors import Stale
-from asterism_proto.meaning import Meant, meant, place_of
+from asterism_proto.meaning import Meant, kept_near, meant, place_of
 from graphkit import split
 from graphkit.condition import Lists, Mask, Values, satisfied
 from storaged.draw import features
@@ -63,7 +63,9 @@ def _among(found: NDArray[Any], ids: NDArray[np.int64], stride: int) -> Mask:
     return np.asarray(inside & (found[places >> 3] >> (7 - (places & 7)).astype(np.uint8) & 1).astype(np.bool_))
 
 
-def nodes_that(version: Version, image: PartImage, type_id: int, tree: Tree, checkpoint: Callable[[], object]) -> Mask:
+def nodes_that(
+    version: Version, image: PartImage, type_id: int, tree: Tree, checkpoint: Callable[[], object], among: NDArray[np.int64] | None = None
+) -> Mask:
     """Which rows of a node type satisfy a condition: bool[rows]; holes may be anything.
 
     Parameters
@@ -76,22 +78,27 @@ def nodes_that(version: Version, image: PartImage, type_id: int, tree: Tree, che
         Bound to the type.
     checkpoint : callable
         Called between blocks; may raise.
+    among : int64[k], optional
+        Rows among which all are that satisfy it; others are not looked at.
     """
     node = image.nodes[type_id]
 
-    def read(low: int, high: int, column: Name) -> Values:
+    def read(rows: NDArray[np.int64], column: Name) -> Values:
         found = meant(version.schema, NODE, type_id, column)
         if found.feature is not None:
-            return _own(found, node.columns[found.feature.name], np.arange(low, high), column)
+            return _own(found, node.columns[found.feature.name], rows, column)
         if column.name == "weight":
-            return node.weights[low:high] if node.weights.size else np.ones(high - low, np.float32)
-        return _ids_of(image, type_id, np.arange(low, high))
+            if not node.weights.size:
+                return np.ones(rows.size, np.float32)
+            return node.weights[rows] if among is not None else node.weights[rows[0] : rows[0] + rows.size]
+        return _ids_of(image, type_id, rows)
 
-    out = np.empty(node.rows, np.bool_)
-    block = _block(version, NODE, type_id, tree)
-    for low in range(0, node.rows, block):
-        high = min(low + block, node.rows)
-        out[low:high] = satisfied(tree, partial(read, low, high), high - low)
+    out = np.zeros(node.rows, np.bool_)
+    block, count = _block(version, NODE, type_id, tree), node.rows if among is None else among.size
+    for low in range(0, count, block):
+        high = min(low + block, count)
+        rows = np.arange(low, high) if among is None else among[low:high]
+        out[rows] = satisfied(tree, partial(read, rows), rows.size)
         checkpoint()
     return out
 
@@ -190,7 +197,8 @@ class _Slots:
         end = column.of or (column.name if found.feature is None and column.name in ("src", "dst") else "")
         if not end:
             if found.feature is not None:
-                return _of_edge(self.version, self.type_id, self.side.eid[here], column)
+                beside = self.side.near.get(found.feature.name)
+                return _of_edge(self.version, self.type_id, self.side.eid[here], column) if beside is None else beside[here]
             if column.name == "id":
                 return self.side.eid[here]
             return self.side.weights[here] if self.side.weights.size else np.ones(self.high - self.low, np.float32)
@@ -209,7 +217,7 @@ class _Slots:
     def known(self, term: Term) -> Mask | None:
         """What others found of a term, where it reads what is not all held here."""
         version = self.version
-        if len(version.parts) == version.schema.parts:
+        if len(version.parts) == version.schema.parts or kept_near(version.schema.edge_types[self.type_id], term):
             return None
         place, count = place_of(term.left), version.schema.parts
         if place == "":

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto.errors import InvalidRequest
+from asterism_proto.errors import InvalidRequest, Unavailable
 from graphkit import index, split
 from graphkit.jit import addresses_of, settled
 from storaged.draw.version import EDGE, NODE, Version, checked_length
@@ -89,7 +90,7 @@ class Located:
 
 def located(version: Version, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None) -> Iterator[Located]:
     """The nodes of a request by type, parts together; arguments and errors as of `groups_of`."""
-    types = _checked_types(version, node_type, ids, types)
+    types = checked_types(version, node_type, ids, types)
     if types is None:
         yield _located(version, node_type, ids, settled(EMPTY_I64))
         return
@@ -141,7 +142,7 @@ def groups_of(version: Version, node_type: int, ids: NDArray[np.int64], types: N
         Where a type is unknown, or a part is not held here.
     """
     schema = version.schema
-    types = _checked_types(version, node_type, ids, types)
+    types = checked_types(version, node_type, ids, types)
     parts = split.part_of(ids, schema.parts, schema.placement)
     count = len(schema.node_types)
     first = max(node_type, 0)
@@ -157,7 +158,7 @@ def groups_of(version: Version, node_type: int, ids: NDArray[np.int64], types: N
         yield Group(type_id=type_id, image=image, at=at, rows=rows_of(image, image.nodes[type_id], ids[at]))
 
 
-def _checked_types(version: Version, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None) -> NDArray[np.int32] | None:
+def checked_types(version: Version, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None) -> NDArray[np.int32] | None:
     """The type of each node, None where all are of ``node_type``."""
     schema = version.schema
     count = len(schema.node_types)
@@ -263,17 +264,47 @@ def _line(node: NodeImage, near: Adjacency) -> NDArray[np.int64]:
     out = np.zeros(table.COLUMNS, np.int64)
     out[table.ROWS], out[table.SLOTS] = near.indptr.size - 1, near.nbr.size
     if not node.dense:
-        # An index is there in any case: of no ids, it is one free slot.
+        # An index is there in any case: of no ids, it is two free slots, for no word is shifted by all of its bits.
         ids, rows = (node.index_ids, node.index_rows) if node.index_ids.size else (_NOBODY, _NOWHERE)
         out[table.INDEX_BITS] = _BITS - int(index.shift_of(ids))
         out[[table.INDEX_IDS, table.INDEX_ROWS]] = addresses_of([ids, rows])
-    columns = [table.LIVE, table.INDPTR, table.NBR, table.EID, table.WEIGHTS, table.SUMS, table.HOT, table.COLD]
-    out[columns] = addresses_of([node.live, near.indptr, near.nbr, near.eid, near.weights, near.sums, near.hot, near.cold])
+    out[table.LIVE] = addresses_of([node.live])[0]
+    out[[getattr(table, name.upper()) for name in _COLUMNS]] = addresses_of(getattr(near, name) for name in _COLUMNS)
     return out
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """Where the edges of nodes are along one edge type, node by node; read-only arrays."""
+
+    table: NDArray[np.int64]
+    """Of `table_of`."""
+    lines: NDArray[np.int64]
+    """int64[m]: the part of each node."""
+    starts: NDArray[np.int64]
+    """int64[m]: the slot of its first edge there."""
+    degrees: NDArray[np.int64]
+    """int64[m]: how many it has; 0 for an unknown node."""
+    edges: int
+    """Of all of them."""
+
+    @classmethod
+    def of(cls, version: Version, edge_type: int, direction: int, ids: NDArray[np.int64]) -> Rows:
+        """Those of some nodes, -1 being none; Unavailable where one lives in a part that is not held here."""
+        schema, ids, lines = version.schema, settled(ids), table_of(version, edge_type, direction)
+        found = [np.empty(ids.size, np.int64) for _ in range(3)]
+        edges = int(table.find_rows(ids, np.int64(schema.parts), schema.placement != "mix64", lines, *found))
+        if edges < 0:
+            where = f"node {ids[-1 - edges]} of space {version.space_id} lives in a part that is not held here"
+            raise Unavailable(f"{where}; this host has parts {sorted(version.parts)}")
+        parts, starts, degrees = map(settled, found)
+        return cls(table=lines, lines=parts, starts=starts, degrees=degrees, edges=edges)
+
+
+_COLUMNS = ("indptr", "nbr", "eid", "weights", "sums", "hot", "cold", "narrow", "packed", "when", "order", "time_sums")
+"""Arrays of an adjacency, and columns of a table."""
 _BITS = 64
-_NOBODY, _NOWHERE = np.full(1, index.FREE, np.int64), np.zeros(1, np.uint32)
+_NOBODY, _NOWHERE = np.full(2, index.FREE, np.int64), np.zeros(2, np.uint32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -292,11 +323,22 @@ class Adjacencies:
     sums: NDArray[np.uint64]
     hot: NDArray[np.uint64]
     cold: NDArray[np.uint64]
+    narrow: NDArray[np.uint64]
+    packed: NDArray[np.uint64]
+    when: NDArray[np.uint64]
+    order: NDArray[np.uint64]
+    time_sums: NDArray[np.uint64]
+
+    @property
+    def all_packed(self) -> bool:
+        """Whether every part that is held here and has edges has them once more as `storaged.kernel.packed` reads them."""
+        of = np.where(self.hot > 0, self.packed, self.narrow)
+        return bool((of[self.nbr > 0] > 0).all())
 
     def uniform(self) -> Adjacencies:
         """The same without weights: every edge alike."""
         none = settled(np.zeros(self.indptr.size, np.uint64))
-        return replace(self, weights=none, sums=none, hot=none, cold=none)
+        return replace(self, weights=none, sums=none, hot=none, cold=none, packed=none, time_sums=none)
 
 
 def adjacencies(version: Version, edge_type: int, direction: int, *, uniform: bool = False) -> Adjacencies:
@@ -304,14 +346,17 @@ def adjacencies(version: Version, edge_type: int, direction: int, *, uniform: bo
 
     def make() -> Adjacencies:
         lines = table_of(version, edge_type, direction)
-        indptr, nbr, eid, weights, sums, hot, cold = (
-            settled(lines[:, column].astype(np.uint64))
-            for column in (table.INDPTR, table.NBR, table.EID, table.WEIGHTS, table.SUMS, table.HOT, table.COLD)
-        )
-        found = Adjacencies(indptr=indptr, nbr=nbr, eid=eid, weights=weights, sums=sums, hot=hot, cold=cold)
+        found = Adjacencies(**{name: settled(lines[:, getattr(table, name.upper())].astype(np.uint64)) for name in _COLUMNS})
         return found.uniform() if uniform else found
 
     return version.once((Adjacencies, edge_type, direction, uniform), make)
+
+
+def longer(array: NDArray[Any], kept: int, size: int) -> NDArray[Any]:
+    """A longer array that begins with what is in another one."""
+    out = np.empty(size, array.dtype)
+    out[: min(kept, size)] = array[: min(kept, size)]
+    return out
 
 
 def adjacency(image: PartImage, edge_type: int, direction: int) -> Adjacency:

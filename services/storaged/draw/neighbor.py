@@ -16,6 +16,7 @@ from storaged.draw.probability import Drawn, Source, place_probabilities
 from storaged.draw.version import Version, checked_length, checked_outputs
 from storaged.kernel import different, distinct
 from storaged.kernel import neighbors as kernel
+from storaged.kernel import packed as packed_kernel
 from storaged.kernel import union as union_kernel
 from storaged.kernel.rows import measure, measure_rows, position_keys
 from storaged.store.image import EMPTY_F32, EMPTY_F64, EMPTY_U32, EMPTY_U64, Adjacency, PartImage
@@ -40,6 +41,8 @@ class NeighborDraws:
     """int64[m, count], -1 for none; when wanted."""
     probabilities: NDArray[np.float64] | None
     """float64[m, count], 0 for none; when wanted."""
+    times: NDArray[np.int64] | NDArray[np.float64] | None = None
+    """[m, count], 0 for none; when wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +216,11 @@ def _draw_with_replacement(
     if len(sides) > 1:
         kernel.choose_types(_keys(law.type_key, positions), _measures(nodes, sides), np.int64(law.count), which)
     slots = np.full(0 if answer.only_ids else nodes.rows.size * law.count, -1, np.int64)
+    if len(sides) == 1 and sides[0].all_packed:
+        (side,) = sides
+        own = law.slot_key, positions, nodes.at, nodes.parts, nodes.rows, np.int64(law.count)
+        packed_kernel.draw_packed(*own, side.indptr, side.narrow, side.packed, side.cold, answer.ids, slots)
+        return slots
     which = settled(which)
     for mine, side in enumerate(sides):
         kernel.draw_slots(

@@ -23,8 +23,8 @@ class NodeDraws:
 
     ids: NDArray[np.int64]
     """int64[k]."""
-    types: NDArray[np.int32]
-    """int32[k]."""
+    types: NDArray[np.int32] | None
+    """int32[k]; None where all are of one type."""
     probabilities: NDArray[np.float64] | None
     """float64[k], each row's share of the total of all parts; when wanted."""
 
@@ -87,12 +87,12 @@ def drawn(
     part_key, row_key = rng.key_of(seed, rng.PART, NODE), rng.key_of(seed, rng.NODE_ROW)
     if not want_probabilities:
         ids, of_type = draw_ids(entries, part_key, row_key, start, count, numbers)
-        return NodeDraws(ids=ids, types=of_type, probabilities=None)
+        return NodeDraws(ids=ids, types=None if entries.of_one_type else of_type, probabilities=None)
     rows, of_entry = draw_rows(entries, part_key, row_key, start, count, numbers)
     decisive = addresses_of(EMPTY_F32 if image is None else _decisive(image.nodes[type_id], uniform) for type_id, image in entries.images)
     return NodeDraws(
         ids=read_ids(entries, of_entry, rows),
-        types=entries.shares.types[of_entry],
+        types=None if entries.of_one_type else entries.shares.types[of_entry],
         probabilities=shares_of(decisive, of_entry, rows, entries.shares.total),
     )
 

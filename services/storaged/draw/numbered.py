@@ -60,7 +60,7 @@ def numbered_nodes(
         if found.ids.size < at.size:
             for entry in split.choose_at(rng.key_of(seed, rng.PART, NODE), numbers[at], entries.shares):
                 version.image(int(entries.shares.parts[entry]))
-        ids[at], of_type[at] = found.ids, found.types
+        ids[at], of_type[at] = found.ids, drawn_from[0] if found.types is None else found.types
         if probabilities is not None and found.probabilities is not None:
             probabilities[at] = found.probabilities
     return NodeDraws(ids=ids, types=of_type, probabilities=probabilities)

@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 from graphkit import alias
 from graphkit.condition import Mask
 from graphkit.index import build_index
+from graphkit.jit import settled
+from graphkit.times import sum_rows
 from storaged.draw.version import Share
 from storaged.store.image import EMPTY_U32, Adjacency, EdgeImage, NodeImage, Table
 
 EDGE_BYTES = 52
 """Of an edge that is kept, and once more beside it: neighbor, id, weight, thresholds of its row and of its table, source."""
+TIME_BYTES = 20
+"""Of the same where it has a time: that, its place in the order, what its row weighs up to there."""
 NODE_BYTES = 16
 INDEX_BYTES = 48
 
@@ -37,7 +41,7 @@ def bytes_of_nodes(node: NodeImage, kept: int) -> int:
 def bytes_of_edges(edge: EdgeImage, kept: int, *, both: bool) -> int:
     """The memory that `edges_kept` takes."""
     sides = [edge.out, edge.into] if both and edge.into is not None else [edge.out]
-    return kept * EDGE_BYTES * len(sides) + sum(16 * side.indptr.size for side in sides)
+    return sum(kept * (EDGE_BYTES + TIME_BYTES * (side.when.size > 0)) + 16 * side.indptr.size for side in sides)
 
 
 def nodes_kept(node: NodeImage, mask: Mask) -> Piece:
@@ -82,6 +86,7 @@ def edges_kept(edge: EdgeImage, out: Mask, into: Mask | None) -> Piece:
         src_row=edge.src_row[slots],
         table=table,
         named={},
+        indexes=(),
     )
     size = bytes_of_edges(edge, slots.size, both=into is not None)
     return Piece(image=image, share=Share(count=slots.size, positive=table.size, weight=table.total), bytes=size)
@@ -90,11 +95,25 @@ def edges_kept(edge: EdgeImage, out: Mask, into: Mask | None) -> Piece:
 def _side(side: Adjacency, slots: NDArray[np.int64]) -> Adjacency:
     indptr = np.searchsorted(slots, side.indptr).astype(np.int64)
     kept = Adjacency(indptr=indptr, nbr=side.nbr[slots], eid=side.eid[slots])
+    if side.when.size:
+        kept = replace(kept, when=side.when[slots], order=_order(side, slots))
     if not side.weights.size:
         return kept
     weights = side.weights[slots]
     hot, cold, sums = alias.build_rows(indptr, weights)
-    return replace(kept, weights=weights, sums=sums, hot=hot, cold=cold)
+    kept = replace(kept, weights=weights, sums=sums, hot=hot, cold=cold)
+    if side.when.size:
+        kept = replace(kept, time_sums=np.empty(slots.size, np.float64))
+        sum_rows(settled(indptr), np.int64(0), np.int64(indptr.size - 1), settled(kept.order), settled(weights), kept.time_sums)
+    return kept
+
+
+def _order(side: Adjacency, slots: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """The order by time of the slots that are kept, which get new numbers: what is left of an order is one."""
+    number = np.full(side.nbr.size, side.nbr.size, np.uint32)
+    number[slots] = np.arange(slots.size, dtype=np.uint32)
+    ordered = number[side.order]
+    return ordered[ordered < side.nbr.size] if slots.size < side.nbr.size else ordered
 
 
 def _table(rows: NDArray[np.uint32], weights: NDArray[np.float32] | None, *, whole: bool = False) -> Table:

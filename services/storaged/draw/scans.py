@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,22 +94,61 @@ def nodes_at(version: Version, type_id: int, parts: NDArray[np.int32], places: N
         Where a part has no such place, or is not held here.
     """
     version.type_name(NODE, type_id)
-    checked_length("parts", parts, places.size)
-    if parts.size and not 0 <= int(parts.min()) <= int(parts.max()) < version.schema.parts:
-        raise InvalidRequest(f"parts: found {int(parts.min())} to {int(parts.max())}; the space has {version.schema.parts}")
     out = np.empty(places.size, np.int64)
-    order, offsets = split.group(parts, version.schema.parts)
-    for part in np.flatnonzero(np.diff(offsets)):
-        image = version.image(int(part))
-        node, at = image.nodes[type_id], order[offsets[part] : offsets[part + 1]]
-        rows = places[at]
-        if int(rows.min()) < 0 or int(rows.max()) >= node.count:
-            bad = int(rows.min()) if int(rows.min()) < 0 else int(rows.max())
-            raise InvalidRequest(f"place {bad} of part {part}: it has {node.count} nodes of type {type_id}")
+    for image, at in _by_part(version, parts, places):
+        node, rows = image.nodes[type_id], places[at]
+        _check_places(rows, node.count, image.part, f"nodes of type {type_id}")
         if node.live.size:
             rows = node.live_rows[rows].astype(np.int64)
         out[at] = rows * image.parts + image.part if node.dense else node.ids[rows]
     return out
+
+
+def edges_at(version: Version, type_id: int, parts: NDArray[np.int32], places: NDArray[np.int64]) -> Sections:
+    """Edges by their places in a part, as `read_edges` goes through them.
+
+    Parameters
+    ----------
+    version, type_id
+        As in `read_edges`.
+    parts : int32[m]
+    places : int64[m]
+
+    Returns
+    -------
+    dict
+        ``src``, ``dst``, ``eids`` int64[m], ``weights`` float32[m].
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        Where a part has no such place, or is not held here.
+    """
+    version.type_name(EDGE, type_id)
+    out: Sections = {name: np.empty(places.size, np.int64) for name in ("src", "dst", "eids")}
+    out["weights"] = np.empty(places.size, np.float32)
+    for image, at in _by_part(version, parts, places):
+        slots = places[at]
+        _check_places(slots, image.edges[type_id].out.nbr.size, image.part, f"edges of type {type_id}")
+        for name, column in _edges_of(version, image, type_id, slots).items():
+            out[name][at] = column
+    return out
+
+
+def _by_part(version: Version, parts: NDArray[np.int32], places: NDArray[np.int64]) -> Iterator[tuple[PartImage, NDArray[np.int64]]]:
+    """The image of each part of a request, and which of its rows are there."""
+    checked_length("parts", parts, places.size)
+    if parts.size and not 0 <= int(parts.min()) <= int(parts.max()) < version.schema.parts:
+        raise InvalidRequest(f"parts: found {int(parts.min())} to {int(parts.max())}; the space has {version.schema.parts}")
+    order, offsets = split.group(parts, version.schema.parts)
+    for part in np.flatnonzero(np.diff(offsets)):
+        yield version.image(int(part)), order[offsets[part] : offsets[part + 1]]
+
+
+def _check_places(places: NDArray[np.int64], count: int, part: int, of: str) -> None:
+    if int(places.min()) < 0 or int(places.max()) >= count:
+        bad = int(places.min()) if int(places.min()) < 0 else int(places.max())
+        raise InvalidRequest(f"place {bad} of part {part}: it has {count} {of}")
 
 
 def read_edges(version: Version, type_id: int, part: int, cursor: int, limit: int) -> tuple[Sections, int]:
@@ -133,15 +172,19 @@ def read_edges(version: Version, type_id: int, part: int, cursor: int, limit: in
     """
     version.type_name(EDGE, type_id)
     image, limit = _checked(version, part, cursor, limit)
+    slots = image.edges[type_id].out.nbr.size
+    own = slice(min(cursor, slots), min(cursor + limit, slots))
+    return _edges_of(version, image, type_id, own), own.stop if own.stop < slots else -1
+
+
+def _edges_of(version: Version, image: PartImage, type_id: int, own: slice | NDArray[np.int64]) -> Sections:
+    """The edges in some slots."""
     edge = image.edges[type_id]
     source = image.nodes[version.schema.node_type_id(version.schema.edge_types[type_id].src_type)]
-    slots = edge.out.nbr.size
-    own = slice(min(cursor, slots), min(cursor + limit, slots))
     rows = edge.src_row[own].astype(np.int64)
-    sections: Sections = {
+    return {
         "src": rows * image.parts + image.part if source.dense else source.ids[rows],
         "dst": edge.out.nbr[own],
         "eids": edge.out.eid[own],
         "weights": edge.out.weights[own] if edge.out.weights.size else np.ones(rows.size, np.float32),
     }
-    return sections, own.stop if own.stop < slots else -1

@@ -67,12 +67,16 @@ class Version:
     """What all rows here satisfy, of the types of one request; "": it has all rows."""
     restricted_by: str = ""
     """The name of the weights that its tables were then made by."""
+    covers: Mapping[tuple[int, int], Any] = field(default_factory=dict)
+    """Where global draws take an index: of each type and part, the `storaged.draw.covers.Cover` that they are from.
+    Images are then whole."""
     _weighed: dict[str, Version] = field(default_factory=dict, init=False, repr=False)
     _shares: dict[tuple[int, tuple[int, ...], bool], split.Shares] = field(default_factory=dict, init=False, repr=False)
     _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", {part: _settled(image) for part, image in self.parts.items()})
+        if not self.covers:  # else it was made of a version whose images are
+            object.__setattr__(self, "parts", {part: _settled(image) for part, image in self.parts.items()})
 
     def image(self, part: int) -> PartImage:
         """The image of a part; Unavailable where it is not held here."""

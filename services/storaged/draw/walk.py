@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest
 from graphkit import rng, split
-from graphkit.jit import settled
+from graphkit.jit import addresses_of, settled
 from storaged.draw.lookup import checked_edge_types, ends, node_types, table_of
+from storaged.draw.sieved import shares_of, sieve_of
 from storaged.draw.version import Version, checked_length, checked_outputs
-from storaged.kernel import table
+from storaged.kernel import sieve, table
 from storaged.kernel.lanes import (
     ATTEMPTS,
     BEFORE_KINDS,
@@ -38,6 +40,8 @@ from storaged.kernel.lanes import (
     TYPE_KEY,
     Way,
 )
+from storaged.kernel.packed_walk import FIELDS as PACKED_FIELDS
+from storaged.kernel.packed_walk import take_packed_walks
 from storaged.kernel.rows import salt_keys
 from storaged.kernel.walk import take_walks
 
@@ -83,6 +87,11 @@ class Rules:
     def biased(self) -> bool:
         """Whether a step depends on the one before."""
         return (self.p, self.q) != (1.0, 1.0)
+
+    @property
+    def plain(self) -> bool:
+        """Whether each step follows one edge type, whatever came before, and nothing but the nodes is wanted."""
+        return not (self.biased or self.want_types or self.want_edge_ids)
 
     @property
     def want_types(self) -> bool:
@@ -159,8 +168,9 @@ def walk(version: Version, rules: Rules, places: Places, checkpoint: Callable[[]
     Notes
     -----
     A step by p and q is drawn by weight and accepted with its bias over the largest one, again and again: what is accepted is
-    drawn in proportion to weight times bias (Yang et al. 2019, *KnightKing*, SOSP, section 4). Attempts are keyed by
-    (seed, step, position, attempt): who makes them does not matter.
+    drawn in proportion to weight times bias (Yang et al. 2019, *KnightKing*, SOSP, section 4). Where steps back have the largest one, it
+    is theirs alone: what they are above all others is folded out of the rest, into a box of its own (section 4.2), as large as the row's
+    heaviest neighbor would make it. Attempts are keyed by (seed, step, position, attempt): who makes them does not matter.
     """
     if rules.restart and places.starts is None:
         raise InvalidRequest("restart without starts: say where each walk began")
@@ -181,17 +191,26 @@ def walk(version: Version, rules: Rules, places: Places, checkpoint: Callable[[]
         checked_edge_types(version, step, -1, rules.direction)
     edge_types = tuple(sorted({edge_type for step in rules.steps for edge_type in step}))
     ground = version.once((_Ground, edge_types, rules.direction), lambda: _ground(version, edge_types, rules.direction))
+    if rules.biased:
+        uniform = rules.uniform if _fold(rules) else None
+        of = version, ground, edge_types, rules.direction, uniform, checkpoint
+        ground = version.once((_sieved, edge_types, rules.direction, uniform), lambda: _sieved(*of))
     walkers = _walkers(version, rules, places, ground)
     done, ids = walkers[DONE].copy(), np.empty((m, width), np.int64)
     types = np.empty(ids.shape if rules.want_types else (0, 0), np.int32)
     eids = np.empty(ids.shape if rules.want_edge_ids else (0, 0), np.int64)
     hanging = np.zeros((5, m if rules.biased else 0), np.int64)
-    lanes, cursor = np.zeros((LANES, FIELDS), np.int64), np.zeros(2, np.int64)
     steps, keys, way = _steps(rules), _keys(rules), _way(version, rules, ground)
+    on = ground.table, ground.ends, ground.held, steps, keys, way, done
+    cursor, rounds = np.zeros(2, np.int64), np.int64(_ROUNDS)
+    if rules.plain and ground.packed(rules.uniform):
+        lanes = np.zeros((PACKED_FIELDS, LANES), np.int64)
+        advance = partial(take_packed_walks, walkers, *on, ids.reshape(-1), ground.packs, ground.colds, lanes, cursor, rounds)
+    else:
+        lanes = np.zeros((LANES, FIELDS), np.int64)
+        advance = partial(take_walks, walkers, *on, ids, types, eids, hanging, lanes, cursor, rounds)
     while True:
-        take_walks(
-            walkers, ground.table, ground.ends, ground.held, steps, keys, way, done, ids, types, eids, hanging, lanes, cursor, np.int64(_ROUNDS)
-        )
+        advance()
         if cursor[1] == 0:
             break
         checkpoint()
@@ -206,6 +225,18 @@ class _Ground:
     ends: I64
     held: NDArray[np.bool_]
     scattered: bool
+    packs: NDArray[np.uint64]
+    colds: NDArray[np.uint64]
+    """Columns of ``table``."""
+
+    def packed(self, uniform: bool) -> bool:
+        """Whether all that walks read is there as `storaged.kernel.packed` reads it."""
+        read = (
+            self.table[:, table.NARROW]
+            if uniform
+            else np.where(self.table[:, table.HOT] > 0, self.table[:, table.PACKED], self.table[:, table.NARROW])
+        )
+        return not self.scattered and bool((read[self.table[:, table.NBR] > 0] > 0).all())
 
 
 def _ground(version: Version, edge_types: Sequence[int], direction: int) -> _Ground:
@@ -217,7 +248,25 @@ def _ground(version: Version, edge_types: Sequence[int], direction: int) -> _Gro
         lines[edge_type] = table_of(version, edge_type, direction)
         near_far[:, edge_type] = ends(version, edge_type, direction)
     scattered = bool(lines[:, :, [table.INDEX_IDS, table.LIVE]].any())
-    return _Ground(table=settled(lines.reshape(-1, table.COLUMNS)), ends=settled(near_far), held=settled(held), scattered=scattered)
+    lines = settled(lines.reshape(-1, table.COLUMNS))
+    packs, colds = (settled(lines[:, column].astype(np.uint64)) for column in (table.PACKED, table.COLD))
+    return _Ground(table=lines, ends=settled(near_far), held=settled(held), scattered=scattered, packs=packs, colds=colds)
+
+
+def _sieved(
+    version: Version, ground: _Ground, edge_types: Sequence[int], direction: int, uniform: bool | None, checkpoint: Callable[[], object]
+) -> _Ground:
+    """The same with sieves, and with the shares that steps back have uniformly or by weight; None: without those."""
+    parts, lines = version.schema.parts, np.zeros((ground.table.shape[0], sieve.SHARES + 1), np.int64)
+    lines[:, : table.COLUMNS] = ground.table
+    for edge_type in edge_types:
+        for part in version.parts:
+            line = lines[edge_type * parts + part]
+            words = sieve_of(version, part, edge_type, direction, checkpoint)
+            line[sieve.SIEVE], line[sieve.WORDS] = addresses_of([words])[0], words.size
+            if uniform is not None:
+                line[sieve.SHARES] = addresses_of([shares_of(version, part, edge_type, direction, uniform, checkpoint)])[0]
+    return replace(ground, table=settled(lines))
 
 
 def _steps(rules: Rules) -> I64:
@@ -239,8 +288,18 @@ def _keys(rules: Rules) -> NDArray[np.uint64]:
     return settled(keys)
 
 
+def _most(rules: Rules) -> float:
+    """The largest bias of a step that is not one back."""
+    return max(1.0, 1.0 / rules.q)
+
+
+def _fold(rules: Rules) -> float:
+    """By what of the largest bias of other steps that of a step back is above it."""
+    return max((1.0 / rules.p) / _most(rules) - 1.0, 0.0)
+
+
 def _way(version: Version, rules: Rules, ground: _Ground) -> Way:
-    most, away = max(1.0 / rules.p, 1.0, 1.0 / rules.q), 1.0 / rules.q
+    most, away = _most(rules), 1.0 / rules.q
     return Way(
         parts=np.int64(version.schema.parts),
         shift=np.int64(table.shift_of_parts(np.int64(version.schema.parts))),
@@ -250,10 +309,9 @@ def _way(version: Version, rules: Rules, ground: _Ground) -> Way:
         uniform=bool(rules.uniform),
         restart=np.float64(rules.restart),
         biased=rules.biased,
-        most=np.float64(most),
-        back=np.float64(1.0 / rules.p),
+        fold=np.float64(_fold(rules)),
+        back=np.float64(1.0 / rules.p / most),
         sure=np.float64(min(1.0, away) / most),
-        hopeless=np.float64(max(1.0, away) / most),
         counts_joined=rules.q > 1.0,
     )
 

@@ -73,6 +73,7 @@ def draw_rows(
     scales, offsets : int64[k], int64[k]
         (parts, part) makes ids of a dense type, (1, 0) leaves rows.
     out, out_tags : int64[count], int32[count], out
+        No tags are wanted where there is room for none.
 
     Returns
     -------
@@ -90,7 +91,7 @@ def draw_rows(
     part_words, row_words = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
     k = np.uint64(hot.shape[0])
     hot_at, cold_at = np.uint64(hot.ctypes.data), np.uint64(cold.ctypes.data)
-    mapped, named, scattered = False, False, numbers.shape[0] > 0
+    mapped, named, scattered, tagged = False, False, numbers.shape[0] > 0, out_tags.shape[0] > 0
     for e in range(hot.shape[0]):
         mapped |= local[e] > 0 and rows_of[e] > 0
         named |= local[e] > 0 and ids[e] > 0
@@ -142,7 +143,8 @@ def draw_rows(
             entry = entries[j & _RING]
             row = out[j]
             out[j] = i64_at(ids[entry], row) if ids[entry] > 0 else row * scales[entry] + offsets[entry]
-            out_tags[j] = tags[entry]
+            if tagged:
+                out_tags[j] = tags[entry]
         told = to_tell
     return made  # type: ignore[return-value]  # an int64 here and an int to the caller
 

@@ -8,7 +8,7 @@ import numpy as np
 
 LANES, GROUP = 64, 8
 """Walks under way at a time, and which go a read further together."""
-FIELDS = 25
+FIELDS = 26
 (
     WALK,
     STEP,
@@ -35,15 +35,17 @@ FIELDS = 25
     SIZE,
     END,
     NEIGHBORS,
+    TOSS,
 ) = range(FIELDS)
 """Columns of ``lanes``, int64[LANES, FIELDS]. ``WALK``: -1 for none. A turn is the line of ``steps`` that a step follows. ``TAG``:
 that of the draw's position, as `graphkit.rng.tagged` makes it. ``SLOT``: of the column on which a draw fell, then of the one to which that
-led; -1 for none. The last four belong to a search."""
+led; -1 for none. ``LOW`` to ``NEIGHBORS`` belong to a search. ``TOSS``: of a biased step, as `HALVES` of 1."""
+HALVES = 2.0**-62
 FRESH = -2
 """As a degree: the node's row has not been looked up. -1: where its edges are has not been read."""
-TAKEN, REFUSED, HANGING, BACK, ASKED, OPENING = range(6)
-"""Fates: a step is taken, is not, hangs on an edge that is elsewhere, leads back to the start; and while there is none, hangs on an edge
-that is here, is not drawn yet."""
+TAKEN, REFUSED, HANGING, BACK, RETURNED, ASKED, OPENING = range(7)
+"""Fates: a step is taken, is not, hangs on an edge that is elsewhere, leads back to the start, is taken back to the node before; and while
+there is none, hangs on an edge that is here, is not drawn yet."""
 
 IDS, KINDS, POSITIONS, DONE, ATTEMPTS, STARTS, START_KINDS, BEFORES, BEFORE_KINDS = range(9)
 """Rows of ``walkers``, int64[9, m]: where walks are and its type, their numbers in the request, steps behind each, the attempt that the
@@ -70,12 +72,11 @@ class Way(NamedTuple):
     uniform: bool
     restart: np.float64
     biased: bool
-    most: np.float64
-    """The largest bias."""
+    fold: np.float64
+    """By what of the largest bias of other steps that of a step back is above it; 0 where it is not."""
     back: np.float64
-    """The bias of a step back."""
+    """Of a step back that is drawn like any other: tosses below count."""
     sure: np.float64
-    hopeless: np.float64
-    """Tosses below and from which on any other step counts, does not; between, it depends on an edge."""
+    """Tosses below count for any other step; from there on, it depends on an edge."""
     counts_joined: bool
     """Whether it counts where there is that edge, or where there is none."""

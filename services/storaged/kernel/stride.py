@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.acceptance import accepted
-from graphkit.jit import Whole, f64_at, i64_at, inlined, prefetch_at, u32_at, u64_at
+from graphkit.jit import Whole, i64_at, inlined, prefetch_at, u32_at, u64_at
 from graphkit.rng import below as scaled
 from graphkit.rng import mix64, salted, tagged, unit, word
+from storaged.kernel.bias import go_back, share_back, weight_of
 from storaged.kernel.lanes import (
     ATTEMPT,
     BACK,
@@ -20,12 +21,14 @@ from storaged.kernel.lanes import (
     DEGREE,
     EDGE,
     FATE,
+    HALVES,
     KIND,
     NEAR,
     NODE,
     PART,
     POSITIONS,
     RESTART_KEY,
+    RETURN_KEY,
     ROW,
     SLOT,
     SLOT_KEY,
@@ -33,11 +36,13 @@ from storaged.kernel.lanes import (
     STEP,
     TAG,
     TAKEN,
+    TOSS,
     TURN,
     TYPE_KEY,
     WALK,
     Way,
 )
+from storaged.kernel.sieve import SHARES
 from storaged.kernel.table import COLD, EID, HOT, INDEX_BITS, INDEX_IDS, INDEX_ROWS, INDPTR, LIVE, NBR, ROWS, SUMS, part_at, row_at
 
 _EIGHTS, _FOURS, _ZERO = np.uint64(3), np.uint64(2), np.uint64(0)
@@ -77,19 +82,12 @@ def arrive(lanes: NDArray[np.int64], lane: Whole, table: NDArray[np.int64], ends
             row, looked = row_at(node, way.parts, way.shift, table, line), True
         if row >= 0:
             prefetch_at(np.uint64(table[line, INDPTR] + 8 * row))
+            if way.fold > 0.0:
+                prefetch_at(np.uint64(table[line, SHARES] + 4 * row))
             if steps.shape[1] > 1 and not way.uniform and table[line, SUMS] != 0:
                 prefetch_at(np.uint64(table[line, SUMS] + 8 * row))
     lanes[lane, PART], lanes[lane, ROW] = part, row
     lanes[lane, DEGREE] = -1  # not read yet
-
-
-@inlined
-def _weight(table: NDArray[np.int64], line: Whole, row: np.int64, uniform: bool) -> float:
-    """What an edge type weighs at a row."""
-    if not uniform and table[line, SUMS] != 0:
-        return f64_at(np.uint64(table[line, SUMS]), row)  # type: ignore[no-any-return]
-    indptr = np.uint64(table[line, INDPTR])
-    return np.float64(i64_at(indptr, row + 1) - i64_at(indptr, row))
 
 
 @inlined
@@ -102,7 +100,7 @@ def _edge_type(
     for t in range(steps.shape[1]):
         edge = steps[turn, t]
         if edge >= 0 and ends[NEAR, edge] == kind:
-            heavy = _weight(table, edge * way.parts + part, row, way.uniform)
+            heavy = weight_of(table, edge * way.parts + part, row, way.uniform)
             total += heavy
             if heavy > 0.0:
                 last = edge
@@ -112,7 +110,7 @@ def _edge_type(
     for t in range(steps.shape[1]):
         edge = steps[turn, t]
         if edge >= 0 and ends[NEAR, edge] == kind:
-            reached += _weight(table, edge * way.parts + part, row, way.uniform)
+            reached += weight_of(table, edge * way.parts + part, row, way.uniform)
             if edge == last or point < reached:
                 return edge  # type: ignore[no-any-return]
     return last
@@ -144,6 +142,14 @@ def choose(
         position = mix64(np.uint64(walkers[POSITIONS, lanes[lane, WALK]]))
         tag = tagged(mix64(salted(position) + tagged(np.uint64(lanes[lane, ATTEMPT]))))
         lanes[lane, TAG] = np.int64(tag)
+        toss = unit(word(mix64(keys[RETURN_KEY, step] + tag), _ZERO))
+        if way.fold > 0.0:
+            # What steps back are above others has a box of its own behind theirs: most draws fall beside it, and look for no edge back.
+            toss *= 1.0 + way.fold * share_back(lanes, lane, table, ends, steps, way)
+            if toss >= 1.0:
+                go_back(lanes, lane, (toss - 1.0) / way.fold, table, ends, steps, way)
+                return
+        lanes[lane, TOSS] = np.int64(toss / HALVES)
     if steps.shape[1] > 1:
         chosen = _edge_type(lanes, lane, table, ends, steps, way, mix64(keys[TYPE_KEY, step] + tag))
         if chosen < 0:

@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.index import FREE
-from graphkit.jit import Whole, i64_at, inlined, u8_at, u32_at
+from graphkit.jit import Whole, i64_at, inlined, kernel, u8_at, u32_at, view_at
 from graphkit.rng import mix64
 
-ROWS, LIVE, INDEX_IDS, INDEX_ROWS, INDEX_BITS, INDPTR, SLOTS, NBR, EID, WEIGHTS, SUMS, HOT, COLD = range(13)
+ROWS, LIVE, INDEX_IDS, INDEX_ROWS, INDEX_BITS, INDPTR, SLOTS, NBR, EID, WEIGHTS, SUMS, HOT, COLD, NARROW, PACKED, WHEN, ORDER, TIME_SUMS = range(18)
 """Columns of a table, which has a line per part: counts, and addresses of arrays, 0 where there is none."""
-COLUMNS = 13
+COLUMNS = 18
 ABSENT = -1
 """As a count of rows: the part is not held here."""
+_I64 = np.zeros(0, np.int64)
 
 
 @inlined
@@ -65,3 +66,44 @@ def shift_of_parts(parts: np.int64) -> np.int64:
     while np.int64(1) << shift < parts:
         shift += np.int64(1)
     return shift
+
+
+@kernel
+def find_rows(
+    ids: NDArray[np.int64],
+    parts: np.int64,
+    mod: bool,
+    table: NDArray[np.int64],
+    lines: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    degrees: NDArray[np.int64],
+) -> int:
+    """Where the edges of nodes are.
+
+    Parameters
+    ----------
+    ids : int64[m]
+        Nodes, -1 for none.
+    parts : int64
+    mod : bool
+        How a node finds its part: by remainder, or by hash.
+    table : int64[parts, COLUMNS]
+    lines, starts, degrees : int64[m], out
+        The part of each node, the slot of its first edge there, and how many it has.
+
+    Returns
+    -------
+    int
+        How many edges there are in all; -1 - i where the part of ``ids[i]`` is not held here.
+    """
+    shift, total = shift_of_parts(parts), np.int64(0)
+    for i in range(ids.shape[0]):
+        part, row = find_row(ids[i], parts, shift, mod, table)
+        if part < 0:
+            return -1 - i
+        lines[i], starts[i], degrees[i] = part, 0, 0
+        if row >= 0:
+            indptr = view_at(table[part, INDPTR], table[part, ROWS] + 1, _I64)
+            starts[i], degrees[i] = indptr[row], indptr[row + 1] - indptr[row]
+        total += degrees[i]
+    return total  # type: ignore[return-value]  # an int64 here and an int to the caller

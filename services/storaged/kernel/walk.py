@@ -55,6 +55,7 @@ from storaged.kernel.lanes import (
     STARTS,
     STEP,
     TAG,
+    TAKEN,
     TURN,
     WALK,
     Way,
@@ -231,7 +232,7 @@ def take_walks(
     walkers, ends, keys
         As `storaged.kernel.lanes` says.
     table : int64[E * P, columns]
-        Line e * P + p is that of edge type e at part p, as `storaged.kernel.table` lays it out.
+        Line e * P + p is that of edge type e at part p, as `storaged.kernel.table` and, behind that, `storaged.kernel.sieve` lay it out.
     held : bool[P]
     steps : int64[s, w]
         The edge types of each step, -1 behind the last; step t follows line t % s.
@@ -267,15 +268,15 @@ def take_walks(
                 choose(lanes, lane, walkers, table, ends, steps, keys, way)
         if want_eids or not way.uniform:
             for lane in range(*_group(tick - _GAP)):
-                if lanes[lane, FATE] < ASKED and lanes[lane, SLOT] >= 0:
+                if lanes[lane, FATE] == TAKEN and lanes[lane, SLOT] >= 0:
                     lead(lanes, lane, table, way, want_eids)
         for lane in range(*_group(tick - 2 * _GAP)):
             if lanes[lane, FATE] >= ASKED:
                 continue
             if lanes[lane, SLOT] >= 0:
                 lanes[lane, FOUND] = i64_at(np.uint64(table[lanes[lane, EDGE] * way.parts + lanes[lane, PART], NBR]), lanes[lane, SLOT])
-                if way.biased and lanes[lane, BEFORE] >= 0:
-                    lanes[lane, FATE] = fate_of(lanes, lane, ends, keys, way)
+                if way.biased and lanes[lane, BEFORE] >= 0 and lanes[lane, FATE] == TAKEN:
+                    lanes[lane, FATE] = fate_of(lanes, lane, ends, way)
             if lanes[lane, FATE] == ASKED:
                 asking[asked] = lane
                 asked += 1

@@ -14,15 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Corrupt
+from asterism_proto.times import alike_at_both_ends, seen_as
 from graphkit.jit import settled
+from graphkit.times import sum_rows
 from storaged.build.kernels import audit_table, bits, mix_records
 from storaged.build.marks import part_folder
+from storaged.build.near import value_bits
 from storaged.build.progress import Progress
 from storaged.build.table import MAX_DISTANCE, WEIGHT, BlockSums
 from storaged.build.task import Total
+from storaged.build.timed import first_untimely, time_bits
 from storaged.reread import law
+from storaged.reread.indexes import check_edge_index, check_index, check_near
 from storaged.reread.task import EDGE, NODE, Result, Task
-from storaged.store.image import Adjacency, EdgeImage, NodeImage, PartImage, Table, check_files, open_part, weighed
+from storaged.store.checked import check_files
+from storaged.store.image import Adjacency, EdgeImage, NodeImage, PartImage, Table, open_part, weighed
+from storaged.store.ordered import OWN
 
 I64 = NDArray[np.int64]
 F32 = NDArray[np.float32]
@@ -186,6 +193,17 @@ class _Type:
         weights = node.weights if self._weighted else None
         found = self._table(node.table, weights, node.rows, node.live)
         self._hold(replace(found, count=live))
+        name = OWN if self._weight_name == WEIGHT else self._weight_name
+        for index in node.indexes:
+            check_index(self._where, index, node, live, name)
+
+    def _indexes(self, edge: EdgeImage) -> None:
+        name = OWN if self._weight_name == WEIGHT else self._weight_name
+        for index in edge.indexes:
+            check_edge_index(self._where, index, edge, name)
+            for side, near in ((edge.out, index.out), (edge.into, index.into)):
+                if side is not None and near is not None:
+                    check_near(self._where, index, side, near, name, list(_row_runs(side.indptr)))
 
     def edges(self) -> None:
         """Both copies of an edge type, their alias rows, and the table."""
@@ -198,6 +216,7 @@ class _Type:
         slots = edge.out.nbr.size
         found = self._table(edge.table, edge.out.weights if self._weighted else None, slots, np.zeros(0, np.uint8))
         self._hold(replace(found, count=slots, mix_out=mix_out, mix_in=mix_in, count_in=0 if edge.into is None else edge.into.nbr.size))
+        self._indexes(edge)
 
     def _hold(self, found: Total) -> None:
         """Hold what was found against what was published, to the bit."""
@@ -263,7 +282,11 @@ class _Type:
     def _adjacency(self, side: Adjacency, near: NodeImage, edge: EdgeImage, *, weighted: bool, incoming: bool) -> int:
         """One copy of the edges: its shape, its alias rows; gives the sum of its mixes."""
         slots, name = side.nbr.size, "in-copy" if incoming else "out-copy"
-        self._shape(side, near.rows, name, weighted=weighted)
+        # Times that are the same at both ends, and features that lie beside the edges, are in the mix of the edges' own weights.
+        timed = alike_at_both_ends(self._task.schema, self._type_id) and self._weight_name == WEIGHT
+        edge_type = self._task.schema.edge_types[self._type_id]
+        beside = [side.near[column] for column in edge_type.indexed] if self._weight_name == WEIGHT else []
+        self._shape(side, near.rows, name, weighted=weighted, incoming=incoming)
         mix = 0
         for low in range(0, slots, CHUNK):
             high = min(low + CHUNK, slots)
@@ -271,21 +294,63 @@ class _Type:
             if not incoming and not np.array_equal(edge.src_row[low:high], rows):
                 raise Corrupt(f"{self._where}: among slots {low} to {high - 1} a source's row is not where the edge is; build the version again")
             weight = side.weights[low:high] if weighted else np.ones(high - low, np.float32)
-            mix += int(mix_records(_ids_of(near, self._image, rows), side.nbr[low:high], side.eid[low:high], bits(weight), incoming))
+            ids = _ids_of(near, self._image, rows)
+            words = [bits(weight), *([time_bits(side.when[low:high])] if timed else [])]
+            for word in (*words, *(value_bits(values[low:high], number) for number, values in enumerate(beside))):
+                mix += int(mix_records(ids, side.nbr[low:high], side.eid[low:high], word, incoming))
             self._progress.step(high - low)
         if weighted:
             self._alias_rows(side, near, name)
         else:
             self._progress.step(slots)
+        self._again(side, name)
+        if side.when.size:
+            self._times(side, name, weighted=weighted)
         return mix & _WORD
 
-    def _shape(self, side: Adjacency, rows: int, name: str, *, weighted: bool) -> None:
+    def _again(self, side: Adjacency, name: str) -> None:
+        """What is there twice over must be the same both times: draws read the one or the other."""
+        for low in range(0, side.narrow.size, CHUNK):
+            if not np.array_equal(side.narrow[low : low + CHUNK], side.nbr[low : low + CHUNK]):
+                raise Corrupt(f"{self._where}, {name}: narrow neighbors from slot {low} on are not its neighbors; build the version again")
+        if side.packed.size:
+            arrays = (settled(array) for array in (side.indptr, side.narrow, side.sums, side.hot, side.packed))
+            slot = law.first_unlike(*arrays)
+            if slot >= 0:
+                raise Corrupt(f"{self._where}, {name}: the packed row of slot {slot} is not its table and its neighbors; build the version again")
+
+    def _times(self, side: Adjacency, name: str, *, weighted: bool) -> None:
+        """Whether the order by time is that of the edges' times, and its sums are those of their weights."""
+        indptr, when, order, weights = (settled(array) for array in (side.indptr, side.when, side.order, side.weights))
+        for low, high in _row_runs(indptr):
+            first, end = int(indptr[low]), int(indptr[high])
+            wrong, what = int(first_untimely(indptr, np.int64(low), np.int64(high), when, order)), "is not the one of their times"
+            if wrong < 0 and weighted:
+                sums = np.empty(end - first, np.float64)
+                sum_rows(
+                    settled(indptr[low : high + 1] - first),
+                    np.int64(0),
+                    np.int64(high - low),
+                    settled(order[first:end] - np.uint32(first)),
+                    settled(weights[first:end]),
+                    sums,
+                )
+                unlike = np.flatnonzero(sums != side.time_sums[first:end])
+                wrong, what = (first + int(unlike[0]), "has other sums of weights than they have") if unlike.size else (-1, what)
+            if wrong >= 0:
+                raise Corrupt(f"{self._where}, {name}: the order of its edges at place {wrong} {what}; build the version again")
+
+    def _shape(self, side: Adjacency, rows: int, name: str, *, weighted: bool, incoming: bool) -> None:
         """Whether the arrays of an adjacency fit together: kernels trust them."""
         slots, indptr = side.nbr.size, side.indptr
         fits = indptr.size == rows + 1 and side.eid.size == slots and int(indptr[0]) == 0 and int(indptr[-1]) == slots
         fits = fits and all(bool((np.diff(indptr[low : low + CHUNK + 1]) >= 0).all()) for low in range(0, rows, CHUNK))
         if weighted:
             fits = fits and side.weights.size == slots and side.sums.size == rows and side.hot.size in (0, slots) and side.cold.size == side.hot.size
+        timed = bool(seen_as(self._task.schema, self._type_id, incoming=incoming))
+        fits = fits and all(side.near[column].size == slots for column in self._task.schema.edge_types[self._type_id].indexed)
+        fits = fits and side.when.size == side.order.size == slots * timed and side.time_sums.size == slots * (timed and weighted)
+        fits = fits and side.narrow.size in (0, slots) and side.packed.size == (2 * side.hot.size if side.narrow.size else 0)
         if not fits:
             raise Corrupt(f"{self._where}, {name}: its {rows} rows and {slots} slots do not fit together; build the version again")
 

@@ -97,7 +97,7 @@ def export(task: Task, progress: Progress) -> Result:
         Where a file can not be written.
     """
     writers = _writers()
-    place = Place(task.output if "://" in task.output else f"file://{task.output}")
+    place = Place(task.output if "://" in task.output else f"file://{task.output}", what="export")
     formats = task.options.get("format", "parquet").split(",")
     totals = sorted(task.totals, key=lambda t: (t.part, t.element, t.type_id, t.weight_name))
     progress.expect(sum(total.positive for total in totals) * len(formats))

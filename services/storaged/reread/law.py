@@ -106,6 +106,35 @@ def audit_rows(indptr: I64, weights: F32, sums: F64, hot: U64, cold: U32, even: 
             return
 
 
+@kernel
+def first_unlike(indptr: I64, narrow: U32, sums: F64, hot: U64, packed: U64) -> int:
+    """The first slot whose packed row is not its column of the table and the two neighbors between which that decides; -1: none.
+
+    Parameters
+    ----------
+    indptr : int64[rows + 1]
+        Ascending, within the others.
+    narrow, hot : uint32[slots], uint64[slots]
+    sums : float64[rows]
+    packed : uint64[2 * slots]
+    """
+    nobody = ~np.uint64(0)
+    for r in range(indptr.shape[0] - 1):
+        start = indptr[r]
+        for slot in range(start, indptr[r + 1]):
+            column, pair = packed[2 * slot], packed[2 * slot + 1]
+            if column != hot[slot]:
+                return slot
+            if not sums[r] > 0.0:
+                if pair != nobody:
+                    return slot
+                continue
+            alias = start + np.int64(column & _LOW)
+            if alias >= indptr[r + 1] or pair & _LOW != np.uint64(narrow[slot]) or pair >> np.uint64(32) != np.uint64(narrow[alias]):
+                return slot
+    return -1
+
+
 def fresh() -> tuple[NDArray[Any], NDArray[Any]]:
     """``found`` and ``wrong`` of a first call."""
     return np.zeros(2, np.float64), np.zeros(2, np.int64)

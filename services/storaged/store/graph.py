@@ -40,12 +40,13 @@ VALUE_BYTES = 768 << 10
 NODES, OUT_EDGES, IN_EDGES = int(BlockKind.NODES), int(BlockKind.OUT_EDGES), int(BlockKind.IN_EDGES)
 EDGE_FEATURES, NODE_DELETES = int(BlockKind.EDGE_FEATURES), int(BlockKind.NODE_DELETES)
 OUT_EDGE_DELETES, IN_EDGE_DELETES = int(BlockKind.OUT_EDGE_DELETES), int(BlockKind.IN_EDGE_DELETES)
-NODE_BIRTHS = int(BlockKind.NODE_BIRTHS)
+NODE_BIRTHS, NODE_TIMES = int(BlockKind.NODE_BIRTHS), int(BlockKind.NODE_TIMES)
 
 ID_SECTION = {
     NODES: "ids",
     NODE_DELETES: "ids",
     NODE_BIRTHS: "ids",
+    NODE_TIMES: "ids",
     OUT_EDGES: "src",
     OUT_EDGE_DELETES: "src",
     IN_EDGES: "dst",

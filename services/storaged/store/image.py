@@ -12,29 +12,36 @@ Thresholds. A draw takes column r = high half of word * n with the low half as i
 coin < T and goes to the alias otherwise, where T = acceptance probability * 2^64. ``hot`` holds
 (T >> 32) << 32 | alias, ``cold`` holds T & 0xFFFFFFFF, read only where the coin's high half equals T's. A column that
 is certain is its own alias.
+
+Twice over. Where the ids of an adjacency's neighbors fit into 32 bits they are there a second time as ``narrow``, in half the room, and
+``packed`` puts beside each ``hot`` the two neighbors between which it decides: a draw by weight is one read at random instead of two.
+
+By time. Where edges have a time, ``order`` has the slots of each row from the earliest edge to the latest: what is seen until a time is a beginning
+of it, found by bisection, and ``time_sums`` say what that weighs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import mmap
-import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Corrupt, NotFound
+from storaged.store.checked import MANIFEST, mapped
+from storaged.store.ordered import Ordered, opened
 
-MANIFEST = "manifest.json"
-FORMAT = 1
-"""Of the files. A version's number is nowhere in an image: the same content has the same bytes."""
-CRC_BYTES = 1 << 20
-"""A checksum covers this much of a file."""
+FORMAT, READ = 2, (1, 2)
+"""Of the files as they are written, and those that can be read: the first has nothing twice over.
+
+A version's number is nowhere in an image: the same content has the same bytes."""
+NOBODY = 0xFFFFFFFF
+"""In ``narrow`` and ``packed``: no neighbor."""
 
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
@@ -44,6 +51,7 @@ F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 
 EMPTY_I64 = np.zeros(0, np.int64)
+EMPTY_I32 = np.zeros(0, np.int32)
 EMPTY_U64 = np.zeros(0, np.uint64)
 EMPTY_U32 = np.zeros(0, np.uint32)
 EMPTY_U8 = np.zeros(0, np.uint8)
@@ -111,6 +119,8 @@ class NodeImage:
     named: Mapping[str, NodeWeights] = field(default_factory=dict)
     """By the names of the type's tables."""
     columns: Mapping[str, Column] = field(default_factory=dict)
+    indexes: tuple[Ordered, ...] = ()
+    """For draws under conditions; by (column, kind)."""
     label_hash: I64 = field(default_factory=lambda: EMPTY_I64)
     """int64[labels] ascending: the hash of each graph label of the type in this part; types with a graph label only."""
     label_indptr: I64 = field(default_factory=lambda: EMPTY_I64)
@@ -128,6 +138,8 @@ class RowWeights:
     sums: F64
     hot: U64 = field(default_factory=lambda: EMPTY_U64)
     cold: U32 = field(default_factory=lambda: EMPTY_U32)
+    packed: U64 = field(default_factory=lambda: EMPTY_U64)
+    time_sums: F64 = field(default_factory=lambda: EMPTY_F64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +170,19 @@ class Adjacency:
     weights of the array are equal and positive. Zero weights have T = 0 and a positive alias; in a row of sum 0, themselves."""
     cold: U32 = field(default_factory=lambda: EMPTY_U32)
     """uint32[slots], or empty with ``hot``."""
+    narrow: U32 = field(default_factory=lambda: EMPTY_U32)
+    """uint32[slots], ``nbr`` once more; empty where an id does not fit, and in what is made of other images."""
+    packed: U64 = field(default_factory=lambda: EMPTY_U64)
+    """uint64[2 * slots]: of each slot ``hot``, then the alias's neighbor << 32 | its own; both are `NOBODY` in a row of sum 0. Empty
+    with ``hot`` or ``narrow``."""
+    when: I64 = field(default_factory=lambda: EMPTY_I64)
+    """int64[slots], the time of each edge as `graphkit.times.keys_of` has it; empty when the type has no time."""
+    order: U32 = field(default_factory=lambda: EMPTY_U32)
+    """uint32[slots], the slots of each row by (``when``, slot); empty with ``when``."""
+    time_sums: F64 = field(default_factory=lambda: EMPTY_F64)
+    """float64[slots], in that order the weights of a row up to each place, Neumaier's sums; empty with ``when``, or when unweighted."""
+    near: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """[slots], the features that the schema's indexes are on: what is elsewhere by edge id is here beside the edges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +205,8 @@ class EdgeImage:
     named: Mapping[str, EdgeWeights] = field(default_factory=dict)
     """By the names of the type's tables."""
     columns: Mapping[str, Column] = field(default_factory=dict)
+    indexes: tuple[Ordered, ...] = ()
+    """For draws under conditions; by (column, kind). Rows of theirs are slots of ``out``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +241,7 @@ def _weighed_edges(edge: EdgeImage, named: EdgeWeights) -> EdgeImage:
 
 
 def _weighed_rows(side: Adjacency, named: RowWeights) -> Adjacency:
-    return replace(side, weights=named.weights, sums=named.sums, hot=named.hot, cold=named.cold)
+    return replace(side, weights=named.weights, sums=named.sums, hot=named.hot, cold=named.cold, packed=named.packed, time_sums=named.time_sums)
 
 
 def open_part(folder: Path, *, verify: bool) -> PartImage:
@@ -240,9 +267,9 @@ def open_part(folder: Path, *, verify: bool) -> PartImage:
         raise NotFound(f"image {folder}: no {MANIFEST}; the build did not finish") from error
     try:
         manifest = json.loads(raw)
-        if manifest["format"] != FORMAT:
-            raise Corrupt(f"image {folder}: format {manifest['format']}; this storaged reads {FORMAT}: build the version again")
-        arrays = {name: _mapped(folder / f"{name}.bin", entry, verify=verify) for name, entry in manifest["files"].items()}
+        if manifest["format"] not in READ:
+            raise Corrupt(f"image {folder}: format {manifest['format']}; this storaged reads {' and '.join(map(str, READ))}: build the version again")
+        arrays = {name: mapped(folder / f"{name}.bin", entry, verify=verify) for name, entry in manifest["files"].items()}
         return PartImage(
             part=int(manifest["part"]),
             parts=int(manifest["parts"]),
@@ -253,69 +280,6 @@ def open_part(folder: Path, *, verify: bool) -> PartImage:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise Corrupt(f"image {folder}: its manifest is torn ({error!r}); build the version again") from error
-
-
-def _mapped(path: Path, entry: Mapping[str, Any], *, verify: bool) -> NDArray[Any]:
-    dtype, shape = np.dtype(entry["dtype"]).newbyteorder("<"), tuple(int(extent) for extent in entry["shape"])
-    expected = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-    try:
-        with path.open("rb") as file:
-            size = path.stat().st_size
-            if size != expected:
-                raise Corrupt(f"image file {path}: {size} bytes, its manifest says {expected}; build the version again")
-            if size == 0:
-                return np.zeros(shape, dtype)
-            if verify:
-                _check_bytes(path, file, entry, lambda _: None)
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except FileNotFoundError as error:
-        raise Corrupt(f"image file {path}: missing; build the version again") from error
-    return np.frombuffer(content, dtype).reshape(shape)
-
-
-def _check_bytes(path: Path, file: IO[bytes], entry: Mapping[str, Any], told: Callable[[int], None]) -> int:
-    """Read a file, not through a map, where what the disk can not read is a signal, and hold it against its checksums; gives its bytes."""
-    at = total = 0
-    try:
-        while chunk := file.read(CRC_BYTES):
-            if at >= len(entry["crc32"]) or zlib.crc32(chunk) != entry["crc32"][at]:
-                raise Corrupt(f"image file {path}: mebibyte {at} is not what was written; build the version again")
-            at, total = at + 1, total + len(chunk)
-            told(len(chunk))
-    except OSError as error:
-        raise Corrupt(f"image file {path}: mebibyte {at} can not be read ({error}); build the version again") from error
-    if at != len(entry["crc32"]):
-        raise Corrupt(f"image file {path}: it ends after {at} of {len(entry['crc32'])} mebibytes; build the version again")
-    return total
-
-
-def check_files(folder: Path, told: Callable[[int], None]) -> tuple[int, int]:
-    """Read every byte of an image's files and hold it against the manifest's checksums; gives their number and bytes.
-
-    Parameters
-    ----------
-    folder : Path
-        Of an image whose manifest is whole.
-    told : callable
-        Told the bytes that were read, mebibyte by mebibyte.
-
-    Raises
-    ------
-    Corrupt
-        Names the file and the first mebibyte that is altered, or what is missing.
-    """
-    files = json.loads((folder / MANIFEST).read_bytes())["files"]
-    total = 0
-    for name, entry in files.items():
-        path = folder / f"{name}.bin"
-        try:
-            with path.open("rb") as file:
-                total += _check_bytes(path, file, entry, told)
-        except FileNotFoundError as error:
-            raise Corrupt(f"image file {path}: missing; build the version again") from error
-        except OSError as error:
-            raise Corrupt(f"image file {path}: it can not be opened ({error}); build the version again") from error
-    return len(files), total
 
 
 def _given(arrays: Mapping[str, NDArray[Any]], prefix: str, *names: str) -> dict[str, NDArray[Any]]:
@@ -347,23 +311,28 @@ def _nodes(entry: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[A
             for i, table in enumerate(entry.get("tables", ()))
         },
         columns=_columns(entry["columns"], prefix, arrays),
+        indexes=opened(entry.get("indexes", []), arrays),
     )
 
 
-def _adjacency(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Adjacency:
+def _adjacency(prefix: str, arrays: Mapping[str, NDArray[Any]], near: Mapping[str, int]) -> Adjacency:
     return Adjacency(
-        **{name: arrays[f"{prefix}.{name}"] for name in ("indptr", "nbr", "eid")}, **_given(arrays, prefix, "weights", "sums", "hot", "cold")
+        **{name: arrays[f"{prefix}.{name}"] for name in ("indptr", "nbr", "eid")},
+        **_given(arrays, prefix, "weights", "sums", "hot", "cold", "narrow", "packed", "when", "order", "time_sums"),
+        near={name: arrays[f"{prefix}.n{number}"] for name, number in near.items()},
     )
 
 
 def _row_weights(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> RowWeights:
-    return RowWeights(weights=arrays[f"{prefix}.weights"], sums=arrays[f"{prefix}.sums"], **_given(arrays, prefix, "hot", "cold"))
+    given = _given(arrays, prefix, "hot", "cold", "packed", "time_sums")
+    return RowWeights(weights=arrays[f"{prefix}.weights"], sums=arrays[f"{prefix}.sums"], **given)
 
 
 def _edges(entry: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[Any]]) -> EdgeImage:
+    near = {name: entry["columns"].index(name) for name in entry.get("near", ())}
     return EdgeImage(
-        out=_adjacency(f"{prefix}.out", arrays),
-        into=_adjacency(f"{prefix}.in", arrays) if f"{prefix}.in.indptr" in arrays else None,
+        out=_adjacency(f"{prefix}.out", arrays, near),
+        into=_adjacency(f"{prefix}.in", arrays, near) if f"{prefix}.in.indptr" in arrays else None,
         src_row=arrays[f"{prefix}.src_row"],
         table=_table(entry["table"], prefix, arrays),
         **_given(arrays, prefix, "feature_eids"),
@@ -377,4 +346,5 @@ def _edges(entry: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[A
             for i, table in enumerate(entry.get("tables", ()))
         },
         columns=_columns(entry["columns"], prefix, arrays),
+        indexes=opened(entry.get("indexes", []), arrays),
     )

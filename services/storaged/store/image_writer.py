@@ -18,8 +18,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from storaged.store.checked import CRC_BYTES, MANIFEST
 from storaged.store.disk import allocate
-from storaged.store.image import CRC_BYTES, FORMAT, MANIFEST
+from storaged.store.image import FORMAT
 
 
 class Appended:

@@ -1,0 +1,78 @@
+"""What draws read at random once more, closer together: neighbors in half the room, and beside each alias column what it decides between."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkit.jit import kernel, settled
+from storaged.build.source import Workplace
+from storaged.build.steps import State
+from storaged.store.image import NOBODY
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+U32 = NDArray[np.uint32]
+U64 = NDArray[np.uint64]
+
+CHUNK = 1 << 18
+_LOW, _S32 = np.uint64(0xFFFFFFFF), np.uint64(32)
+_NONE = np.uint64(NOBODY << 32 | NOBODY)
+
+
+@kernel
+def pack_rows(indptr: I64, first: np.int64, end: np.int64, narrow: U32, sums: F64, hot: U64, packed: U64) -> None:
+    """Put beside each alias column of some rows its own neighbor and its alias's.
+
+    Parameters
+    ----------
+    indptr : int64[rows + 1]
+    first, end : int64
+        The rows.
+    narrow, hot : uint32[slots], uint64[slots]
+    sums : float64[rows]
+    packed : uint64[2 * slots], out
+        As of `storaged.store.image.Adjacency`.
+    """
+    for row in range(first, end):
+        start = indptr[row]
+        for slot in range(start, indptr[row + 1]):
+            packed[2 * slot] = hot[slot]
+            if sums[row] > 0.0:
+                alias = start + np.int64(hot[slot] & _LOW)
+                packed[2 * slot + 1] = np.uint64(narrow[alias]) << _S32 | np.uint64(narrow[slot])
+            else:
+                packed[2 * slot + 1] = _NONE
+
+
+def narrow_neighbors(work: Workplace, prefix: str) -> State:
+    """Write the neighbors of an adjacency in 32 bits each, where all of them fit; says whether they do."""
+    nbr: I64 = work.image.map(f"{prefix}.nbr")
+    fit = all(int(nbr[low : low + CHUNK].max()) < NOBODY for low in range(0, nbr.size, CHUNK))
+    if fit:
+        narrow = work.image.append_to(f"{prefix}.narrow", np.uint32)
+        for low in range(0, nbr.size, CHUNK):
+            narrow.append(nbr[low : low + CHUNK].astype(np.uint32))
+    return {"fit": fit}
+
+
+def pack(work: Workplace, prefix: str, side: str) -> State:
+    """Write the packed rows of an adjacency by one of its weights, where it has alias rows by these.
+
+    Parameters
+    ----------
+    prefix, side : str
+        Of the files of the weights, and of the adjacency's.
+    """
+    image = work.image
+    if f"{prefix}.hot" not in image:
+        return {}
+    indptr, narrow, hot, sums = (settled(image.map(name)) for name in (f"{side}.indptr", f"{side}.narrow", f"{prefix}.hot", f"{prefix}.sums"))
+    packed = image.create(f"{prefix}.packed", np.uint64, (2 * hot.size,))
+    rows = indptr.size - 1
+    low = 0
+    while low < rows:
+        high = min(max(int(np.searchsorted(indptr, indptr[low] + CHUNK, side="right")) - 1, low + 1), rows)
+        pack_rows(indptr, np.int64(low), np.int64(high), narrow, sums, hot, packed)
+        low = high
+    return {}

@@ -1,0 +1,52 @@
+"""Which nodes of one type a part has, and in which row each is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkit.index import find
+
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Where the ids of a type are."""
+
+    part: int
+    parts: int
+    rows: int
+    count: int
+    dense: bool
+    live: NDArray[np.uint8]
+    """Empty where every row is alive, and for sparse types."""
+    ids: I64
+    index_ids: I64
+    index_rows: NDArray[np.uint32]
+    digest: str = ""
+    """Of which id has which row; empty while that is being found out."""
+
+    def find(self, ids: I64) -> I64:
+        """The row of each id; -1 where it is not alive here."""
+        if self.rows == 0:
+            return np.full(ids.size, -1, np.int64)
+        if not self.dense:
+            return find(ids, self.index_ids, self.index_rows)
+        found = ids // self.parts
+        wrong = (ids < 0) | (found >= self.rows) | (ids - found * self.parts != self.part)
+        if wrong.any():
+            found[wrong] = -1
+        if self.live.size:
+            found[self.live[np.maximum(found, 0)] == 0] = -1
+        return found
+
+    def ids_of(self, rows: NDArray[Any]) -> I64:
+        """The id of each row."""
+        if self.dense:
+            return rows.astype(np.int64) * self.parts + self.part
+        ids: I64 = self.ids[rows]
+        return ids

@@ -1,0 +1,146 @@
+"""The edges of each row in order of their times, and what they weigh up to each: what is seen until a time is a beginning of that order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_proto.schema import EdgeType
+from graphkit.jit import kernel, settled
+from graphkit.times import keys_of, sum_rows
+from storaged.build.source import COLUMN, Sections, Workplace
+from storaged.build.steps import State
+
+I64 = NDArray[np.int64]
+U32 = NDArray[np.uint32]
+
+_SLOT_BYTES = 48
+"""Per slot that is sorted at once: its time, its row, the order of the one and of both."""
+_GOLDEN, _S32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
+
+
+def edge_times(edge_type: EdgeType, sections: Sections, rows: int) -> I64:
+    """The time of each edge of a block, 0 where it came without, as features do."""
+    given = sections.get(f"{COLUMN}{edge_type.time}")
+    return np.zeros(rows, np.int64) if given is None else keys_of(given)
+
+
+def time_bits(when: NDArray[Any]) -> U32:
+    """What `storaged.build.kernels.mix_records` mixes of times."""
+    mixed = np.ascontiguousarray(when, np.int64).view(np.uint64) * _GOLDEN
+    return (mixed >> _S32).astype(np.uint32)
+
+
+@kernel
+def merge_slots(when: I64, source: U32, first: np.int64, middle: np.int64, end: np.int64, out: U32) -> None:
+    """Merge two sorted runs of slots, ``source[first:middle]`` and ``source[middle:end]``, into ``out[first:end]``.
+
+    Parameters
+    ----------
+    when : int64[..]
+        By slot. Of equal times those of the first run, whose slots are smaller, come first.
+    source, out : uint32[..], uint32[..]
+    first, middle, end : int64
+    """
+    a, b = first, middle
+    for to in range(first, end):
+        if b >= end or (a < middle and when[source[a]] <= when[source[b]]):
+            out[to] = source[a]
+            a += 1
+        else:
+            out[to] = source[b]
+            b += 1
+
+
+@kernel
+def first_untimely(indptr: I64, first: np.int64, end: np.int64, when: I64, order: U32) -> int:
+    """The first place of some rows where the order is not the one of their times; -1 where there is none.
+
+    Parameters
+    ----------
+    indptr : int64[rows + 1]
+    first, end : int64
+        The rows.
+    when, order : int64[slots], uint32[slots]
+
+    Notes
+    -----
+    An order that rises by (time, slot) and stays in its row has every slot of it once.
+    """
+    for row in range(first, end):
+        start, stop = indptr[row], indptr[row + 1]
+        for at in range(start, stop):
+            slot = np.int64(order[at])
+            if not start <= slot < stop:
+                return at
+            if at > start:
+                before = np.int64(order[at - 1])
+                if when[before] > when[slot] or (when[before] == when[slot] and before >= slot):
+                    return at
+    return -1
+
+
+def row_runs(indptr: I64, limit: int) -> Iterator[tuple[int, int]]:
+    """Runs of rows with at most ``limit`` slots and rows, or one row."""
+    low, rows = 0, indptr.size - 1
+    while low < rows:
+        high = max(min(int(np.searchsorted(indptr, indptr[low] + limit, side="right")) - 1, low + limit, rows), low + 1)
+        yield low, high
+        low = high
+
+
+def order_rows(work: Workplace, side: str) -> State:
+    """Write the order of an adjacency's slots by their times."""
+    order_by(work, f"{side}.order", work.image.map(f"{side}.indptr"), settled(work.image.map(f"{side}.when")))
+    return {}
+
+
+def order_by(work: Workplace, name: str, indptr: I64, when: I64) -> U32:
+    """Write the order of each row's slots by ``when``; a row of more than fit in memory by sorted runs of it, merged file to file."""
+    limit = max(work.task.row_limit(_SLOT_BYTES), 2)
+    order = work.image.create(name, np.uint32, (when.size,))
+    for low, high in row_runs(indptr, limit):
+        first, end = int(indptr[low]), int(indptr[high])
+        if end - first <= limit:
+            rows = np.repeat(np.arange(high - low, dtype=np.uint32), np.diff(indptr[low : high + 1]))
+            order[first:end] = np.lexsort((when[first:end], rows)) + first
+        else:
+            _order_hub(work, name, when, order, first, end, limit)
+    return order
+
+
+def _order_hub(work: Workplace, name: str, when: I64, order: U32, first: int, end: int, limit: int) -> None:
+    """Order one row by runs of at most ``limit`` slots."""
+    for low in range(first, end, limit):
+        high = min(low + limit, end)
+        order[low:high] = np.argsort(when[low:high], kind="stable") + low
+    spare = work.scratch.create(name, np.uint32, (end,))
+    source, out, width = order, spare, limit
+    while width < end - first:
+        for low in range(first, end, 2 * width):
+            merge_slots(when, settled(source), np.int64(low), np.int64(min(low + width, end)), np.int64(min(low + 2 * width, end)), out)
+        source, out, width = out, source, 2 * width
+    if source is spare:
+        for low in range(first, end, limit):
+            high = min(low + limit, end)
+            order[low:high] = spare[low:high]
+    del source, out, spare
+    work.scratch.remove(name)
+
+
+def sum_times(work: Workplace, prefix: str, side: str) -> State:
+    """Write the running sums of an adjacency's weights in the order of its times.
+
+    Parameters
+    ----------
+    prefix, side : str
+        Of the files of the weights, and of the adjacency's.
+    """
+    image = work.image
+    indptr, order, weights = (settled(image.map(name)) for name in (f"{side}.indptr", f"{side}.order", f"{prefix}.weights"))
+    out = image.create(f"{prefix}.time_sums", np.float64, (weights.size,))
+    sum_rows(indptr, np.int64(0), np.int64(indptr.size - 1), order, weights, out)
+    return {}

@@ -1,0 +1,100 @@
+"""What walks by p and q look at before they search a row: a sieve of who is joined, and how much of a row one neighbor is at most.
+
+A sieve (Bloom 1970, *Space/time trade-offs in hash coding with allowable errors*, CACM 13(7)) has a byte for each edge. All bits of a pair are
+in one word, so that to ask is one read at random, where a search of a row is a read for each time that its length halves. Who is not
+in the sieve is not joined; who is, is searched for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkit.jit import Whole, inlined, kernel, u64_at
+from graphkit.rng import GOLDEN, below, mix64
+from storaged.kernel.table import COLUMNS
+
+SIEVE, WORDS, SHARES = COLUMNS, COLUMNS + 1, COLUMNS + 2
+"""Columns that a table of walks has behind those of `storaged.kernel.table`: addresses of a sieve's words and of shares, and how many
+words there are."""
+EDGES_A_WORD = 8
+_ONE, _S6, _LOW6, _EIGHTS = np.uint64(1), np.uint64(6), np.uint64(63), np.uint64(3)
+_ABOVE = 1.0 + 2.0**-22
+"""A share is kept in 32 bits and must not be less than it is."""
+
+
+@inlined
+def hash_of(row: Whole, node: Whole) -> np.uint64:
+    """The hash of a pair: its high bits say which word, the low ones which bits of it."""
+    return mix64(np.uint64(node) + np.uint64(row) * GOLDEN)
+
+
+@inlined
+def bits_of(pair: np.uint64) -> np.uint64:
+    """The three bits of a pair."""
+    return _ONE << (pair & _LOW6) | _ONE << (pair >> _S6 & _LOW6) | _ONE << (pair >> (_S6 + _S6) & _LOW6)
+
+
+@inlined
+def place_of(pair: np.uint64, table: NDArray[np.int64], line: Whole) -> np.uint64:
+    """The address of a pair's word."""
+    return np.uint64(table[line, SIEVE]) + (below(pair, np.uint64(table[line, WORDS])) << _EIGHTS)
+
+
+@inlined
+def may_be_joined(pair: np.uint64, table: NDArray[np.int64], line: Whole) -> bool:
+    """Whether a search would be worth it."""
+    bits = bits_of(pair)
+    return u64_at(place_of(pair, table, line), np.uint64(0)) & bits == bits  # type: ignore[no-any-return]
+
+
+@kernel
+def sieve_rows(indptr: NDArray[np.int64], nbr: NDArray[np.int64], first: np.int64, end: np.int64, words: NDArray[np.uint64]) -> None:
+    """Put the edges of some rows into a sieve.
+
+    Parameters
+    ----------
+    indptr, nbr : int64[rows + 1], int64[slots]
+    first, end : int64
+        Rows.
+    words : uint64[n], inout
+        n >= 1.
+    """
+    for row in range(first, end):
+        for slot in range(indptr[row], indptr[row + 1]):
+            pair = hash_of(row, nbr[slot])
+            words[np.int64(below(pair, np.uint64(words.shape[0])))] |= bits_of(pair)
+
+
+@kernel
+def share_rows(
+    indptr: NDArray[np.int64],
+    nbr: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    sums: NDArray[np.float64],
+    first: np.int64,
+    end: np.int64,
+    out: NDArray[np.float32],
+) -> None:
+    """How much of each row leads to that neighbor to whom most does: all of its edges count.
+
+    Parameters
+    ----------
+    indptr, nbr : int64[rows + 1], int64[slots]
+        Neighbors ascend within a row.
+    weights, sums : float32[slots], float64[rows]
+        Empty: edges count alike.
+    first, end : int64
+        Rows.
+    out : float32[rows], inout
+        Not less than it is, and hardly more; 0 for a row that weighs nothing.
+    """
+    for row in range(first, end):
+        whole = sums[row] if sums.shape[0] > 0 else np.float64(indptr[row + 1] - indptr[row])
+        most, own = 0.0, 0.0
+        for slot in range(indptr[row], indptr[row + 1]):
+            if slot > indptr[row] and nbr[slot] != nbr[slot - 1]:
+                own = 0.0
+            own += np.float64(weights[slot]) if weights.shape[0] > 0 else 1.0
+            most = max(most, own)
+        out[row] = np.float32(most / whole * _ABOVE) if whole > 0.0 else np.float32(0.0)

@@ -1,0 +1,83 @@
+"""The files of an image, held against what its manifest says of them."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_proto.errors import Corrupt
+
+MANIFEST = "manifest.json"
+CRC_BYTES = 1 << 20
+"""A checksum covers this much of a file."""
+
+
+def mapped(path: Path, entry: Mapping[str, Any], *, verify: bool) -> NDArray[Any]:
+    """The array of a file, read-only; Corrupt where it is missing, of another size than its entry says, or (``verify``) altered."""
+    dtype, shape = np.dtype(entry["dtype"]).newbyteorder("<"), tuple(int(extent) for extent in entry["shape"])
+    expected = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+    try:
+        with path.open("rb") as file:
+            size = path.stat().st_size
+            if size != expected:
+                raise Corrupt(f"image file {path}: {size} bytes, its manifest says {expected}; build the version again")
+            if size == 0:
+                return np.zeros(shape, dtype)
+            if verify:
+                _check_bytes(path, file, entry, lambda _: None)
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except FileNotFoundError as error:
+        raise Corrupt(f"image file {path}: missing; build the version again") from error
+    return np.frombuffer(content, dtype).reshape(shape)
+
+
+def _check_bytes(path: Path, file: IO[bytes], entry: Mapping[str, Any], told: Callable[[int], None]) -> int:
+    """Read a file, not through a map, where what the disk can not read is a signal, and hold it against its checksums; gives its bytes."""
+    at = total = 0
+    try:
+        while chunk := file.read(CRC_BYTES):
+            if at >= len(entry["crc32"]) or zlib.crc32(chunk) != entry["crc32"][at]:
+                raise Corrupt(f"image file {path}: mebibyte {at} is not what was written; build the version again")
+            at, total = at + 1, total + len(chunk)
+            told(len(chunk))
+    except OSError as error:
+        raise Corrupt(f"image file {path}: mebibyte {at} can not be read ({error}); build the version again") from error
+    if at != len(entry["crc32"]):
+        raise Corrupt(f"image file {path}: it ends after {at} of {len(entry['crc32'])} mebibytes; build the version again")
+    return total
+
+
+def check_files(folder: Path, told: Callable[[int], None]) -> tuple[int, int]:
+    """Read every byte of an image's files and hold it against the manifest's checksums; gives their number and bytes.
+
+    Parameters
+    ----------
+    folder : Path
+        Of an image whose manifest is whole.
+    told : callable
+        Told the bytes that were read, mebibyte by mebibyte.
+
+    Raises
+    ------
+    Corrupt
+        Names the file and the first mebibyte that is altered, or what is missing.
+    """
+    files = json.loads((folder / MANIFEST).read_bytes())["files"]
+    total = 0
+    for name, entry in files.items():
+        path = folder / f"{name}.bin"
+        try:
+            with path.open("rb") as file:
+                total += _check_bytes(path, file, entry, told)
+        except FileNotFoundError as error:
+            raise Corrupt(f"image file {path}: missing; build the version again") from error
+        except OSError as error:
+            raise Corrupt(f"image file {path}: it can not be opened ({error}); build the version again") from error
+    return len(files), total
