@@ -15,7 +15,7 @@ from asterism_proto.errors import InvalidRequest, NotFound, Stale, Unavailable
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
 from daemonkit.calls import Call, Transport
-from graphd import along, read, restriction, rows, sample, subgraph, walk, write
+from graphd import along, read, restriction, rows, sample, subgraph, until, walk, write
 from graphd.conditions import Conditions
 from graphd.explain import Explaining
 from graphd.fanout import Fanout
@@ -41,8 +41,6 @@ from graphd.write import Writing
 
 T = TypeVar("T")
 
-_CATCH_UP_S = 5.0
-"""How long a storaged may take to hold what metad has told of (spaces, versions), and this graphd to hear of it."""
 _ONCE_BYTES = 16 << 20
 """Of the arrays of one write by itself."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.2
@@ -65,6 +63,8 @@ class GraphApi(Operators, Explaining):
         The loads of a space that count by now, in commit order, and the number of the last commit.
     metad : Transport
         Who gives loads to writes by themselves.
+    catch_up_s : float
+        How long a storaged may take to hold what metad has told of (spaces, versions), and this graphd to hear of it.
     """
 
     def __init__(
@@ -76,6 +76,7 @@ class GraphApi(Operators, Explaining):
         published: Callable[[str, int, Call], bool],
         committed: Callable[[Space, Call], tuple[Sequence[int], int]],
         metad: Transport,
+        catch_up_s: float,
     ) -> None:
         super().__init__()
         self._news = news
@@ -83,6 +84,7 @@ class GraphApi(Operators, Explaining):
         self._exists = exists
         self._published = published
         self._committed = committed
+        self._catch_up_s = catch_up_s
         self._conditions = Conditions()
         self._groups = Groups(SmallLoads(metad=metad, write=self._write_run, settle=self.settle).carry)
 
@@ -175,7 +177,8 @@ class GraphApi(Operators, Explaining):
 
         def run(at: Sampling) -> Sections:
             nodes, types = starts_of(request, at.space.schema)
-            hop = hop_of(at.space.schema, head, head.edge_types, head.count, 0)
+            followed = until.of_neighbors(request, at.space.schema, edge_types_of(at.space.schema, head.edge_types))
+            hop = hop_of(at.space.schema, head, head.edge_types, head.count, 0, followed)
             return sample.neighbors(restriction.by(at, EDGE, hop.edge_types, head), hop, nodes, head.node_type, types)
 
         sections, version = self._answered(request, call, run)
@@ -189,7 +192,8 @@ class GraphApi(Operators, Explaining):
 
         def run(at: Sampling) -> Sections:
             nodes, types = starts_of(request, at.space.schema)
-            hops = [hop_of(at.space.schema, head, hop.edge_types, hop.count, h) for h, hop in enumerate(head.hops)]
+            seen = until.of_fanout(request, at.space.schema, [edge_types_of(at.space.schema, hop.edge_types) for hop in head.hops])
+            hops = [hop_of(at.space.schema, head, hop.edge_types, hop.count, h, seen[h]) for h, hop in enumerate(head.hops)]
             followed, columns = [edge_type for hop in hops for edge_type in hop.edge_types], along.wanted(at.space.schema, head)
             drawn = sample.fanout(restriction.by(at, EDGE, followed, head), hops, nodes, head.node_type, types)
             return along.fanout(at, columns, hops, nodes, head.node_type, types, drawn)
@@ -216,7 +220,7 @@ class GraphApi(Operators, Explaining):
 
         def run(at: Sampling) -> Sections:
             nodes, types = starts_of(request, at.space.schema)
-            how = subgraph_of(at.space.schema, head)
+            how = subgraph_of(at.space.schema, request)
             by = restriction.by(at, EDGE, [reach.edge_type for reach in head.reach], head)
             return along.subgraph(at, along.wanted(at.space.schema, head), subgraph.subgraph(by, how, nodes, head.node_type, types))
 
@@ -347,10 +351,10 @@ class GraphApi(Operators, Explaining):
 
     def _caught_up(self, name: str, call: Call, run: Callable[[Space], T], *, hopeless: Callable[[Space], bool] = lambda _: False) -> T:
         """Run with the newest routes; again while a storaged says Stale, for it may not have heard the news yet."""
-        until = time.monotonic() + min(_CATCH_UP_S, call.remaining())
+        until = time.monotonic() + min(self._catch_up_s, call.remaining())
         pause = _FIRST_PAUSE_S
         while True:
-            space = self._space(name, call)
+            space = self.space_of(name, call)
             try:
                 return run(space)
             except Stale:
@@ -359,17 +363,17 @@ class GraphApi(Operators, Explaining):
             self._news.wait_for(partial(_newer, before=space), pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
-    def _space(self, name: str, call: Call) -> Space:
+    def space_of(self, name: str, call: Call) -> Space:
         """A space by name. One that was made a moment ago, through another graphd perhaps, is waited for."""
         routes = self._news.routes
         if name not in routes.spaces and self._exists(name, call):
-            self._news.wait_for(lambda routes: name in routes.spaces, min(_CATCH_UP_S, call.remaining()))
+            self._news.wait_for(lambda routes: name in routes.spaces, min(self._catch_up_s, call.remaining()))
         return self._news.routes.space(name)
 
     def _version(self, space: Space, number: int, call: Call) -> Version:
         """A version that is served. One above the newest known may have been published a moment ago."""
         if number > space.current and self._published(space.name, number, call):
-            self._news.wait_for(partial(_reached, before=space, number=number), min(_CATCH_UP_S, call.remaining()))
+            self._news.wait_for(partial(_reached, before=space, number=number), min(self._catch_up_s, call.remaining()))
             space = self._news.routes.space(space.name)
         return space.at(number)
 

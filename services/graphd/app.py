@@ -23,9 +23,13 @@ from daemonkit.settings import split_address
 from graphd.api import GraphApi
 from graphd.commits import Commits
 from graphd.fanout import Fanout, Hosts
-from graphd.http import router
+from graphd.http import querying, router
 from graphd.news import News
+from graphd.pages.door import Pages
 from graphd.settings import GraphdSettings
+from graphd.statements import gremlin
+from graphd.statements.door import Statements
+from graphd.statements.reading import prepare
 from graphd.warm import warm
 
 logger = logging.getLogger(__name__)
@@ -71,13 +75,16 @@ class Graphd:
             published=self._published,
             committed=Commits(metad).known,
             metad=metad,
+            catch_up_s=settings.catch_up_s,
         )
         self._api = api
-        self.graph_handlers: dict[str, Handler] = handlers_of(GRAPH, api)
+        self.handlers: dict[str, Handler] = {}
+        """By path: what a trainer may ask, the catalog's calls included."""
+        self.statements = Statements(self.handlers, api.space_of)
+        self.graph_handlers: dict[str, Handler] = handlers_of(GRAPH, api, self.statements)
         self.catalog_handlers: dict[str, Handler] = {method.path: self._forward(method) for method in CATALOG.values()}
         self.catalog_handlers[CATALOG["commit_load"].path] = self._commit
-        self.handlers: dict[str, Handler] = {**self.graph_handlers, **self.catalog_handlers}
-        """By path: what a trainer may ask, the catalog's calls included."""
+        self.handlers |= {**self.graph_handlers, **self.catalog_handlers}
         self._beats = Beats(
             metad=metad,
             role=meta.GRAPHD,
@@ -92,6 +99,7 @@ class Graphd:
         self._compiled = threading.Event()
         self._grpc: GrpcServer | None = None
         self._http: HttpDoor | None = None
+        self._pages: Pages | None = None
         self.grpc_port = self.http_port = 0
 
     def start(self) -> None:
@@ -115,6 +123,7 @@ class Graphd:
             metrics=self.metrics,
         )
         self.grpc_port = self._grpc.start()
+        self._pages = self.pages(daemon="graphd", metrics=self.metrics, missing=self.ready)
         self._http = HttpDoor(
             address=settings.http_listen,
             daemon="graphd",
@@ -122,13 +131,19 @@ class Graphd:
             ready=self.ready,
             flags=settings.flags(),
             metrics=self.metrics,
-            routers=[router(lambda: settings.reachable_at(self.grpc_port))],
+            hostnames=settings.hostnames(),
+            routers=[router(lambda: settings.reachable_at(self.grpc_port)), querying(self.statements), *self._pages.routers],
         )
         self.http_port = self._http.start()
+        self._pages.start()
         self._beats.address = settings.reachable_at(self.grpc_port)
         self._beats.http_address = f"{split_address(settings.http_listen)[0]}:{self.http_port}"
         self._beats.poke()
         threading.Thread(target=self._serve_when_ready, name="readiness", daemon=True).start()
+
+    def pages(self, *, daemon: str, metrics: Metrics, missing: Callable[[], list[str]]) -> Pages:
+        """The web pages, for this daemon's HTTP door or that of a process which it is a part of."""
+        return Pages(daemon=daemon, metad=self._metad, spread_of=self._api.weight_spread, metrics=metrics, missing=missing)
 
     def stop(self) -> None:
         """Close the doors, let calls under way end, fall silent towards metad."""
@@ -137,6 +152,8 @@ class Graphd:
             self._grpc.stop(self._settings.stop_grace_s)
         if self._http is not None:
             self._http.stop()
+        if self._pages is not None:
+            self._pages.stop()
         self._beats.stop()
         self._hosts.close()
 
@@ -211,6 +228,8 @@ class Graphd:
     def _warm(self) -> None:
         warm()
         self._compiled.set()
+        prepare()
+        gremlin.prepare()
 
     def _serve_when_ready(self) -> None:
         while self.ready():

@@ -37,6 +37,8 @@ class Known:
     totals: Totals
     where: store.Where
     """As storageds are told it."""
+    way: str
+    """How they find it, in words."""
 
 
 class Conditions:

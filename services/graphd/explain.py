@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 _GLOBAL = {"sample_nodes": NODE, "sample_edges": EDGE}
 _LOCAL = ("sample_neighbors", "sample_fanout")
-_SAMPLES = (
+SAMPLES = (
     *_GLOBAL,
     *_LOCAL,
     "sample_nodes_like",
@@ -38,8 +38,13 @@ _SAMPLES = (
     "sample_layers",
     "sample_graph_labels",
     "sample_subgraph",
+    "sample_ego_subgraphs",
+    "sample_labor",
+    "sample_hgt",
     "random_walk",
+    "sample_pinsage",
 )
+"""Calls that can be explained."""
 
 
 class Counted(Fanout):
@@ -86,8 +91,8 @@ class Explaining(ABC):
     def explain(self, request: Frame, call: Call) -> Frame:
         """Make a sampling call, and give account of it."""
         head: Any = request.head
-        if head.method not in _SAMPLES:
-            raise InvalidRequest(f"{head.method!r} is no sampling call; expected one of {', '.join(_SAMPLES)}")
+        if head.method not in SAMPLES:
+            raise InvalidRequest(f"{head.method!r} is no sampling call; expected one of {', '.join(SAMPLES)}")
         asked: Any = Frame(GRAPH[head.method].request(), request.arrays)
         try:
             asked.head.ParseFromString(head.request)
@@ -108,10 +113,22 @@ class Explaining(ABC):
                 digest=reply.head.digest,
                 asked=counted.asked,
                 shares=_shares(at, head.method, asked, reply),
+                condition=_way(at, head.method, asked),
                 reply_bytes=len(arrays.encode(reply)),
             )
 
         return Frame(self._answered(asked, call, told)[0])
+
+
+def _way(at: Sampling, method: str, asked: Frame) -> str:
+    """How what satisfies a call's condition is found; "" where it has none, or draws in another way than those whose shares are told."""
+    head: Any = asked.head
+    if method in _GLOBAL:
+        return restriction.by(at, _GLOBAL[method], draw_of(_GLOBAL[method], at.space.schema, head).types, head).way
+    if method not in _LOCAL:
+        return ""
+    first = head.hops[0] if method == "sample_fanout" else head
+    return restriction.by(at, EDGE, hop_of(at.space.schema, head, first.edge_types, first.count, 0).edge_types, head).way
 
 
 def _shares(at: Sampling, method: str, asked: Frame, reply: Frame) -> list[wire.DrawShare]:
@@ -119,7 +136,9 @@ def _shares(at: Sampling, method: str, asked: Frame, reply: Frame) -> list[wire.
     head: Any = asked.head
     if method in _GLOBAL:
         return _global_shares(at, _GLOBAL[method], head, reply)
-    if method not in _LOCAL:
+    if method not in _LOCAL or (
+        "until" in head.DESCRIPTOR.fields_by_name and head.HasField("until")
+    ):  # until a time every node has shares of its own
         return []
     schema, hop = at.space.schema, ".0" if method == "sample_fanout" else ""
     first = head.hops[0] if hop else head
@@ -150,7 +169,9 @@ def _global_shares(at: Sampling, element: int, head: Any, reply: Frame) -> list[
     by = restriction.by(at, element, what.types, head)
     shares = by.version.totals.shares(element, what.types, uniform=what.uniform)
     parts = split.part_of(reply.array("ids" if element == NODE else "src", "int64"), schema.parts, schema.placement)
-    drawn = np.bincount(reply.array("types", "int32") * schema.parts + parts, minlength=(max(what.types) + 1) * schema.parts)
+    types = reply.optional("types", "int32")  # left out where there is only one
+    of = what.types[0] if types is None else types
+    drawn = np.bincount(of * schema.parts + parts, minlength=(max(what.types) + 1) * schema.parts)
     return [
         wire.DrawShare(
             type_id=type_id,

@@ -1,21 +1,31 @@
-"""What graphd answers over HTTP beyond every daemon's own: the self-test, which it asks of itself as a trainer would."""
+"""What graphd answers over HTTP beyond every daemon's own: statements, and the self-test, which it asks of itself as a trainer would."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Annotated
+from math import isfinite
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from asterism.client import Client
+from asterism.querying import bind, result_of
 from asterism.transport import GrpcTransport
 from asterism.verification import Report, verify
+from asterism_proto.arrays import Frame
 from asterism_proto.errors import Busy
+from asterism_proto.v1 import graphd_pb2 as wire
+from daemonkit.calls import Call
+from graphd.statements.door import Statements
+from graphd.statements.grammar import MAX_LENGTH
 
 MOST_DRAWS = 1_000_000
 LONGEST_S = 600.0
+MOST_ROWS = 100_000
+"""Of a table over HTTP: more goes over gRPC, as arrays."""
 
 
 class _View(BaseModel):
@@ -29,6 +39,13 @@ class Problem(_View):
     """Class of the error; `docs` list them."""
     message: str
     """What was wrong, with the value, and what to do."""
+    line: int | None = None
+    """Where in a statement or condition it is, from 1; this and what follows is absent where it is in none."""
+    column: int | None = None
+    expected: list[str] | None = None
+    """What may stand there."""
+    incomplete: bool | None = None
+    """Whether more of the text could make it right: it is cut short, not wrong."""
 
 
 class SelfTest(_View):
@@ -62,6 +79,110 @@ class Verdict(_View):
     failures: list[str]
     """A sentence for everything that was."""
     report: Report
+
+
+class Query(_View):
+    """Statements to run."""
+
+    statement: str = Field(max_length=MAX_LENGTH, examples=["SAMPLE 5 VERTICES ON item WHERE price > $least YIELD id, price"])
+    """One, or several with ; between: the last one's table is given."""
+    parameters: dict[str, Any] = Field(default_factory=dict, examples=[{"least": 3}])
+    """What the text calls $name: numbers, texts, and lists of them."""
+    space: str = Field(default="", examples=["shop"])
+    """Where they begin; empty: they say so themselves (USE)."""
+    language: Literal["ngql", "euler"] = "ngql"
+    rows: int = Field(default=1000, ge=0, le=MOST_ROWS)
+    """That the answer has at most; `length` says how many there are."""
+    timeout_s: float = Field(default=30.0, gt=0, le=LONGEST_S)
+    """Seconds for all of it; `Deadline` past them."""
+
+
+class ColumnView(_View):
+    """A column of a table."""
+
+    name: str
+    type: str = Field(examples=["int64"])
+    """A dtype, text, bytes, list<int64> or list<float32>; vectors are lists."""
+
+
+class StageView(_View):
+    """What one step took."""
+
+    name: str
+    took_s: float
+    rows: int
+    """That it gave; -1: it gives none."""
+
+
+class Answer(_View):
+    """The table of a statement."""
+
+    columns: list[ColumnView]
+    rows: list[list[Any]]
+    """Values in the columns' order; a number that is none (NaN, infinite) is null, bytes are hexadecimal."""
+    length: int
+    """Rows that there are; `rows` has the first of them."""
+    kind: str
+    """What statement it is of."""
+    space: str
+    """That the next statement is about."""
+    version: int
+    """That was read; 0: none."""
+    seed: str | None
+    """Where it drew: a whole number below 2^64, as text."""
+    token: str
+    """Where it drew: what the call can be made again with."""
+    plan: str
+    stages: list[StageView]
+    took_s: float
+
+
+def querying(statements: Statements) -> APIRouter:
+    """``POST /query``: statements, by the same handler as over gRPC."""
+    api = APIRouter(tags=["statements"])
+    refusals = {
+        400: "It is no statement, or asks for what can not be; `line`, `column`, `expected` and `incomplete` say where and how.",
+        404: "It names a space, type, version, job or column that is not there.",
+        409: "Something of that name is there; or nothing has been published yet.",
+        422: "A value is not of its type or out of its range.",
+        429: "Too much is under way.",
+        503: "A storaged does not answer.",
+        504: "The time is up.",
+    }
+
+    @api.post("/query", responses={status: {"model": Problem, "description": text} for status, text in refusals.items()})
+    def post_query(query: Annotated[Query, Body()]) -> Answer:
+        """Run statements, and give the table of the last one."""
+        head = wire.QueryRequest(statement=query.statement, space=query.space, language=query.language)
+        arrays: dict[str, NDArray[Any]] = {}
+        for name, value in query.parameters.items():
+            bind(name, value, head, arrays)
+        reply = statements.query(Frame(head, arrays), Call.within(query.timeout_s))
+        found = result_of(reply)
+        return Answer(
+            columns=[ColumnView(name=name, type=kind) for name, kind in zip(found.columns, found.types, strict=True)],
+            rows=[[_plain(cell) for cell in row] for row in found.rows(query.rows)],
+            length=len(found),
+            kind=found.kind,
+            space=found.space,
+            version=found.version,
+            seed=None if found.seed is None else str(found.seed),
+            token=found.token,
+            plan=found.plan,
+            stages=[StageView(name=stage.name, took_s=stage.took_s, rows=stage.rows) for stage in found.stages],
+            took_s=found.took_s,
+        )
+
+    return api
+
+
+def _plain(cell: Any) -> Any:
+    """A value as JSON has it."""
+    if isinstance(cell, float):
+        return cell if isfinite(cell) else None
+    if isinstance(cell, list):
+        return [_plain(one) for one in cell]
+    return cell.hex() if isinstance(cell, bytes) else cell
 
 
 def router(address: Callable[[], str]) -> APIRouter:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -12,16 +11,12 @@ from asterism_proto.arrays import Frame
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
-from graphd import read, split
+from graphd import read, split, whole
 from graphd.sample import REPLY_BYTES, Ids, Sampling, Sections, Types
 from graphkit import layers, rng
 from graphkit.numbering import Numbering
 from graphkit.split import group
 
-_PIECE_BYTES = REPLY_BYTES // 2
-"""Of the edges that are read at a time, where a layer has too many for one reply."""
-_MOST_BYTES = 8 * REPLY_BYTES
-"""Of all edges of a layer's nodes."""
 _MOST_TREES = (1 << 31) - 1
 """Layers times node types: what tells candidates of a layer and type apart is an int32."""
 
@@ -54,7 +49,7 @@ def layer(sampling: Sampling, how: Layering, count: int, nodes: Ids, node_type: 
     if count * max(how.count * 20, 1) > REPLY_BYTES or count * several > _MOST_TREES:
         raise InvalidRequest(f"{how.count} nodes for each of {count} layers do not fit into one reply; ask for fewer layers at a time")
     what = read.Adjacent(edge_types=how.edge_types, direction=how.direction, want_weights=True, want_edge_ids=how.want_edge_ids, sort="")
-    found = _all_edges(sampling, what, nodes, node_type, types)
+    found = whole.edges(sampling, what, nodes, node_type, types, of="layer")
     indptr, kinds = found["indptr"], _far(sampling, how)[found["types"]]
     of_layer = np.repeat(np.arange(len(nodes), dtype=np.int64) // max(width, 1), np.diff(indptr))
     numbering = Numbering()
@@ -70,38 +65,6 @@ def layer(sampling: Sampling, how: Layering, count: int, nodes: Ids, node_type: 
         "probabilities": probabilities,
     }
     return out | _edges(found, numbers, chosen, len(numbering))
-
-
-def _all_edges(sampling: Sampling, what: read.Adjacent, nodes: Ids, node_type: int, types: Types | None) -> Sections:
-    """All edges of the nodes: in one reply of their hosts, or, where that is too large, in several."""
-    try:
-        return read.neighbors(sampling, what, nodes, node_type, types)
-    except InvalidRequest:
-        degrees = read.degrees(sampling, what.edge_types, what.direction, nodes, node_type, types)["degrees"].sum(axis=1)
-    width, ends = 16 + 8 * what.want_edge_ids, np.cumsum(degrees)
-    edges = int(ends[-1]) if len(ends) else 0
-    if (degrees * width > REPLY_BYTES).any():
-        at = int(np.argmax(degrees))
-        raise InvalidRequest(
-            f"nodes[{at}] = {nodes[at]} has {degrees[at]} edges along these types, a node of a layer at most {REPLY_BYTES // width}; "
-            "leave it out, or ask along fewer edge types"
-        )
-    if edges * width > _MOST_BYTES:
-        raise InvalidRequest(
-            f"the {len(nodes)} nodes of the layer have {edges} edges along these types, a layer at most {_MOST_BYTES // width}; "
-            "ask for layers of fewer nodes, or along fewer edge types"
-        )
-    # Each piece ends where the next node's edges would be too many; a node by itself is one at least.
-    cuts = [0]
-    while cuts[-1] < len(nodes):
-        before = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
-        cuts.append(max(int(np.searchsorted(ends, before + _PIECE_BYTES // width, side="right")), cuts[-1] + 1))
-    pieces = [
-        read.neighbors(sampling, what, nodes[a:b], node_type, None if types is None else types[a:b]) for a, b in pairwise([*cuts[:-1], len(nodes)])
-    ]
-    lengths = np.concatenate([np.diff(piece["indptr"]) for piece in pieces])
-    columns = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0] if name != "indptr"}
-    return {"indptr": split.indptr_of(lengths), **columns}
 
 
 def _edges(found: Sections, numbers: Types, chosen: Ids, candidates: int) -> Sections:
@@ -136,9 +99,34 @@ def _far(sampling: Sampling, how: Layering) -> Types:
 
 
 def adjacency(
-    sampling: Sampling, what: read.Adjacent, nodes: Ids, node_type: int, types: Types | None, cols: Ids, col_types: Types | None
+    sampling: Sampling,
+    what: read.Adjacent,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+    cols: Ids,
+    col_types: Types | None,
 ) -> Sections:
     """The edges from ``nodes`` to ``cols``: sections as AdjacencyReply has them."""
+    sizes, out = between(sampling, what, nodes, node_type, types, cols, col_types)
+    out["rows"], out["cols"] = np.repeat(np.arange(len(nodes), dtype=np.int64), sizes), out["cols"].astype(np.int64)
+    if "types" not in out:
+        out["types"] = np.full(len(out["cols"]), what.edge_types[0], np.int32)
+    check_between(out, len(nodes), len(cols))
+    return out
+
+
+def between(
+    sampling: Sampling,
+    what: read.Adjacent,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+    cols: Ids,
+    col_types: Types | None,
+    groups: tuple[Types, Types] | None = None,
+) -> tuple[Ids, Sections]:
+    """How many edges of each node lead to ``cols``, or to those of its group, and their sections: int32 cols, types where several are asked for."""
     head = store.ReadBetweenRequest(
         at=sampling.at(),
         edge_types=what.edge_types,
@@ -149,21 +137,28 @@ def adjacency(
         weight=sampling.weights,
     )
     others: Sections = {"cols": cols} if col_types is None else {"cols": cols, "col_types": col_types}
+    if groups is not None:
+        others["col_groups"] = groups[1]
     plan = split.owners(sampling.space, nodes) or [(0, None)]
     asked = []
     for host, rows in plan:
         sections: Sections = {"ids": split.taken(nodes, rows), **others}
         if types is not None:
             sections["types"] = split.taken(types, rows)
+        if groups is not None:
+            sections["groups"] = split.taken(groups[0], rows)
         asked.append((host, Frame(head, sections)))
     answers = []
     for (_, rows), reply in zip(plan, sampling.ask("read_between", asked), strict=True):
         found = dict(reply.arrays)
         answers.append((rows, found.pop("indptr"), found))
     indptr, out = split.merged_ragged(len(nodes), answers)
-    out["rows"] = np.repeat(np.arange(len(nodes), dtype=np.int64), np.diff(indptr))
-    _check_size(out, f"the edges from {len(nodes)} nodes to {len(cols)}", "ask for fewer rows at a time")
-    return out
+    return np.diff(indptr), out
+
+
+def check_between(sections: Sections, nodes: int, cols: int) -> None:
+    """Refuse edges that do not fit into a reply."""
+    _check_size(sections, f"the edges from {nodes} nodes to {cols}", "ask for fewer rows at a time")
 
 
 def _check_size(sections: Sections, what: str, remedy: str) -> None:

@@ -12,6 +12,7 @@ from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.v1 import storaged_pb2 as store
 from graphd import read, sample, split
 from graphd.distinct import race_winners
+from graphd.positives import Positives
 from graphd.sample import Global, Ids, Sampling, Sections, Types
 from graphd.totals import NODE
 from graphkit import rng
@@ -107,7 +108,7 @@ def like(sampling: Sampling, how: Like, nodes: Ids, node_type: int, types: Types
     return out
 
 
-def negatives(sampling: Sampling, what: Global, rows: int, excluded: Excluded | None) -> Sections:
+def negatives(sampling: Sampling, what: Global, rows: int, positives: Positives | None) -> Sections:
     """``count`` nodes for each row, none that the row leaves out: sections as SampleNegativesReply has them.
 
     Notes
@@ -119,14 +120,17 @@ def negatives(sampling: Sampling, what: Global, rows: int, excluded: Excluded | 
     n = what.count
     _check_room(rows, what)
     drawn = draw_numbered(sampling, what, np.arange(rows * n, dtype=np.int64))
-    if excluded is not None and excluded.ids.size:
-        _redraw(sampling, what, excluded, drawn)
-        if what.want_probabilities and n:
+    if positives is not None and rows and n:
+        if what.want_probabilities:
+            excluded = positives.listed(rows)
+            _redraw(sampling, what, excluded, drawn)
             drawn["probabilities"] = np.minimum(drawn["probabilities"] * np.repeat(_over_what_is_left(sampling, what, excluded), n), 1.0)
+        else:
+            _redraw(sampling, what, positives, drawn)
     return {name: array.reshape(rows, n) for name, array in drawn.items()}
 
 
-def _redraw(sampling: Sampling, what: Global, excluded: Excluded, drawn: Sections) -> None:
+def _redraw(sampling: Sampling, what: Global, excluded: Excluded | Positives, drawn: Sections) -> None:
     """Draw again, in place, what is left out."""
     n, columns = what.count, {name: array.copy() for name, array in drawn.items()}
     ids = columns["ids"]
@@ -193,18 +197,3 @@ def _check_room(rows: int, what: Global) -> None:
     if not 0 <= what.count <= what.most or rows * what.count > what.most:
         most = what.most // max(what.count, 1)
         raise InvalidRequest(f"{what.count} nodes for each of {rows} rows do not fit into one reply; ask for {most} rows at a time")
-
-
-def excluded_of(rows: int, indptr: Ids | None, ids: Ids | None) -> Excluded | None:
-    """What rows leave out, out of a request's sections.
-
-    Raises
-    ------
-    InvalidRequest
-        Where they do not fit the rows.
-    """
-    if indptr is None or ids is None:
-        return None
-    if len(indptr) != rows + 1 or indptr[0] != 0 or indptr[-1] != len(ids) or bool((np.diff(indptr) < 0).any()):
-        raise InvalidRequest(f"indptr has {len(indptr)} entries for {rows} rows; expected them to rise from 0 to {len(ids)}, one more than rows")
-    return Excluded.of(indptr, ids)

@@ -1,9 +1,11 @@
-"""What graphd is asked for the rarer operators: nodes like others, negatives, layers, edges between lists, types and labels."""
+"""What graphd is asked for the rarer operators: nodes like others, negatives, layers, visits, PageRank, edges between lists,
+types and labels."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from asterism_proto.arrays import Frame
@@ -11,9 +13,24 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import metad_pb2 as meta
 from daemonkit.calls import Call
-from graphd import labels, layer, numbered, read, restriction, sample
-from graphd.requests import check_types, direction_of, edge_types_of, seed_of, starts_of
+from graphd import along, hgt, induced, labels, labor, layer, numbered, pagerank, read, restriction, sample, visits
+from graphd.positives import Positives
+from graphd.requests import (
+    among_of,
+    budgeting_of,
+    check_types,
+    direction_of,
+    edge_types_of,
+    labor_of,
+    ranking_of,
+    seed_of,
+    starts_of,
+    subgraph_of,
+    visiting_of,
+    weights_of,
+)
 from graphd.route import Version
 from graphd.sample import Ids, Sampling, Sections, Types
 from graphd.totals import EDGE, NODE
@@ -64,14 +81,12 @@ class Operators(ABC):
         head: Any = request.head
         if head.rows < 0 or head.count < 0:
             raise InvalidRequest(f"{head.count} nodes for each of {head.rows} rows: expected 0 or more")
-        excluded = numbered.excluded_of(head.rows, request.optional("indptr", "int64"), request.optional("excluded", "int64"))
 
         def run(at: Sampling) -> Sections:
             schema = at.space.schema
             types = sorted(set(head.types)) or range(len(schema.node_types))
             check_types("node", schema, types)
-            if excluded is not None and len(types) > 1 and schema.ids != "global":
-                raise InvalidRequest("negatives of several node types with something left out: ids of this space are per type; ask for one type")
+            positives = Positives.of(at, request, types)
             what = sample.Global(
                 element=NODE,
                 types=tuple(types),
@@ -81,7 +96,7 @@ class Operators(ABC):
                 distinct=False,
                 want_probabilities=head.want_probabilities,
             )
-            return numbered.negatives(restriction.by(at, NODE, what.types, head), what, head.rows, excluded)
+            return numbered.negatives(restriction.by(at, NODE, what.types, head), what, head.rows, positives)
 
         sections, version = self._answered(request, call, run)
         return Frame(wire.SampleNegativesReply(version=version.version, digest=version.digest), sections)
@@ -115,6 +130,44 @@ class Operators(ABC):
         sections, version = self._answered(request, call, run)
         return Frame(wire.SampleLayersReply(version=version.version, digest=version.digest), sections)
 
+    def sample_pinsage(self, request: Frame, call: Call) -> Frame:
+        """The nodes most visited by walks over a metapath."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> Sections:
+            nodes, types = starts_of(request, at.space.schema)
+            how = visiting_of(at.space.schema, head)
+            followed = [edge_type for step in how.walking.steps for edge_type in step]
+            return visits.visits(restriction.by(at, EDGE, followed, head), how, nodes, head.node_type, types)
+
+        sections, version = self._answered(request, call, run)
+        return Frame(wire.SamplePinsageReply(version=version.version, digest=version.digest), sections)
+
+    def personalized_pagerank(self, request: Frame, call: Call) -> Frame:
+        """The nodes at which walks from others end most often."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> Sections:
+            nodes, types = starts_of(request, at.space.schema)
+            how = ranking_of(at.space.schema, head)
+            return pagerank.pagerank(restriction.by(at, EDGE, how.edge_types, head), how, nodes, head.node_type, types)
+
+        sections, version = self._answered(request, call, run)
+        return Frame(wire.PersonalizedPagerankReply(version=version.version), sections)
+
+    def sample_labor(self, request: Frame, call: Call) -> Frame:
+        """Seeds with neighbors kept by one variate for each, numbered."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> Sections:
+            nodes, types = starts_of(request, at.space.schema)
+            how = labor_of(at.space.schema, head)
+            by = restriction.by(at, EDGE, [reach.edge_type for reach in head.reach], head)
+            return along.subgraph(at, along.wanted(at.space.schema, head), labor.grown(by, how, nodes, head.node_type, types))
+
+        sections, version = self._answered(request, call, run)
+        return Frame(wire.SampleLaborReply(version=version.version, digest=version.digest), sections)
+
     def adjacency(self, request: Frame, call: Call) -> Frame:
         """Edges between two lists of nodes."""
         head: Any = request.head
@@ -122,13 +175,7 @@ class Operators(ABC):
         def run(at: Sampling) -> Sections:
             schema = at.space.schema
             nodes, types = starts_of(request, schema)
-            what = read.Adjacent(
-                edge_types=edge_types_of(schema, head.edge_types),
-                direction=direction_of(schema, head.direction),
-                want_weights=head.want_weights,
-                want_edge_ids=head.want_edge_ids,
-                sort="",
-            )
+            what = among_of(schema, head)
             cols, col_types = request.array("cols", "int64"), request.optional("col_types", "int32")
             _check_cols(schema, what, cols, col_types)
             by = restriction.by(at, EDGE, what.edge_types, head)
@@ -136,6 +183,53 @@ class Operators(ABC):
 
         sections, version = self._answered(request, call, run)
         return Frame(wire.AdjacencyReply(version=version.version), sections)
+
+    def sample_ego_subgraphs(self, request: Frame, call: Call) -> Frame:
+        """Nodes around seeds, and all edges among them."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> Sections:
+            schema = at.space.schema
+            nodes, types = starts_of(request, schema)
+            how = replace(subgraph_of(schema, request), want_edge_ids=False, want_weights=False)
+            what = among_of(schema, head)
+            columns = along.wanted(schema, head)
+            by = restriction.by(at, EDGE, [*(reach.edge_type for reach in head.reach), *what.edge_types], head)
+            return along.subgraph(at, columns, induced.ego(by, how, what, nodes, head.node_type, types))
+
+        sections, version = self._answered(request, call, run)
+        return Frame(wire.SampleEgoSubgraphsReply(version=version.version, digest=version.digest), sections)
+
+    def sample_hgt(self, request: Frame, call: Call) -> Frame:
+        """Nodes drawn layer by layer by budgets, and all edges among them."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> Sections:
+            schema = at.space.schema
+            nodes, types = starts_of(request, schema)
+            how, what = budgeting_of(schema, head), among_of(schema, head)
+            columns = along.wanted(schema, head)
+            by = restriction.by(at, EDGE, [*how.followed, *what.edge_types], head)
+            return along.subgraph(at, columns, hgt.sampled(by, how, what, nodes, head.node_type, types))
+
+        sections, version = self._answered(request, call, run)
+        return Frame(wire.SampleHgtReply(version=version.version, digest=version.digest), sections)
+
+    def induced_subgraph(self, request: Frame, call: Call) -> Frame:
+        """All edges among nodes."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> Sections:
+            schema = at.space.schema
+            nodes, types = starts_of(request, schema)
+            what = among_of(schema, head)
+            columns = along.wanted(schema, head)
+            by = restriction.by(at, EDGE, what.edge_types, head)
+            found = induced.induced(by, what, nodes, head.node_type, types, request.optional("indptr", "int64"))
+            return along.subgraph(at, columns, found)
+
+        sections, version = self._answered(request, call, run)
+        return Frame(wire.InducedSubgraphReply(version=version.version), sections)
 
     def sample_graph_labels(self, request: Frame, call: Call) -> Frame:
         """Labels of graphs."""
@@ -149,6 +243,18 @@ class Operators(ABC):
         sections, version = self._answered(request, call, lambda at: labels.nodes(at, indptr, values))
         return Frame(wire.GraphNodesReply(version=version.version), sections)
 
+    def edges_at(self, request: Frame, call: Call) -> Frame:
+        """Edges by their place in a scan."""
+        head: Any = request.head
+
+        def run(at: Sampling) -> tuple[Sections, int]:
+            check_types("edge", at.space.schema, [head.type_id])
+            by = restriction.by(at, EDGE, [head.type_id], head)
+            return read.edges_at(by, head.type_id, request.array("places", "int64"))
+
+        (sections, count), version = self._answered(request, call, run)
+        return Frame(wire.EdgesAtReply(version=version.version, count=count), sections)
+
     def node_types(self, request: Frame, call: Call) -> Frame:
         """The types of nodes."""
         head: Any = request.head
@@ -159,6 +265,15 @@ class Operators(ABC):
 
         sections, version = self._answered(request, call, run)
         return Frame(wire.NodeTypesReply(version=version.version), sections)
+
+    def weight_spread(self, space: str, version: int, element: int, type_id: int, weight: str, call: Call) -> tuple[read.Spread, Version]:
+        """How the positive weights of a type are spread over all parts. No call of the Graph service: graphd's pages ask."""
+
+        def run(at: Sampling) -> read.Spread:
+            check_types("node" if element == NODE else "edge", at.space.schema, [type_id])
+            return read.weight_spread(at.by(weights_of(element, at.space.schema, [type_id], weight)), element, type_id)
+
+        return self._answered(Frame(meta.ManifestRequest(space=space, version=version)), call, run)
 
 
 def _layering_of(schema: Schema, head: Any, edge_types: Any, count: int, hop: int) -> layer.Layering:

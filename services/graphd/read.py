@@ -17,7 +17,7 @@ from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
 from graphd import split
 from graphd.sample import REPLY_BYTES, Ids, Sampling, Sections, Types
-from graphd.totals import NODE
+from graphd.totals import EDGE, NODE
 
 _DEFAULT_ROWS = 65536
 _NEIGHBOR_BYTES = 24
@@ -38,6 +38,16 @@ class Adjacent:
     """"" (as stored), "id" or "weight"."""
     top: int = 0
     """0: all of them; else the heaviest only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spread:
+    """How many rows of a type weigh how much, by the logarithm of their weight."""
+
+    counts: NDArray[np.int64]
+    """int64[1108]: rows of a weight w with floor(4 log2 w) = b - 596."""
+    sums: NDArray[np.float64]
+    """float64[1108], of their weights."""
 
 
 def neighbors(sampling: Sampling, what: Adjacent, nodes: Ids, node_type: int, types: Types | None) -> Sections:
@@ -112,6 +122,15 @@ def node_types(sampling: Sampling, nodes: Ids, node_type: int, types: Types | No
     return _rows_read(sampling, "read_node_types", store.ReadNodeTypesRequest(at=sampling.at(), node_type=node_type), nodes, types)
 
 
+def node_kinds(sampling: Sampling, nodes: Ids, node_type: int, types: Types | None) -> Types:
+    """The type of each node as the request says it, and, of ids of a whole space, as whoever has the node knows it: int32[m]."""
+    if node_type >= 0:
+        return np.full(len(nodes), node_type, np.int32)
+    if types is not None:
+        return types
+    return node_types(sampling.of_all(), nodes, -1, None)["types"]
+
+
 def _rows_read(sampling: Sampling, method: str, head: Message, nodes: Ids, types: Types | None) -> Sections:
     """What the hosts of nodes say of each."""
     plan = split.owners(sampling.space, nodes) or [(0, None)]
@@ -173,21 +192,39 @@ def scan_nodes(sampling: Sampling, type_id: int, part: int, cursor: int, limit: 
 
 def nodes_at(sampling: Sampling, type_id: int, places: Ids) -> tuple[Sections, int]:
     """Nodes of a type by their place in a scan of all parts, and how many there are."""
-    ends = np.cumsum(sampling.version.totals.counts(NODE, type_id))
+    of = f"nodes of type {sampling.space.schema.node_types[type_id].name!r}"
+    head = store.ReadNodesAtRequest(at=sampling.at(), type_id=type_id)
+    found, count = _at_places(sampling, NODE, type_id, places, "read_nodes_at", head, of, 8)
+    return found or {"ids": np.zeros(0, np.int64)}, count
+
+
+def edges_at(sampling: Sampling, type_id: int, places: Ids) -> tuple[Sections, int]:
+    """Edges of a type by their place in a scan of all parts, and how many there are."""
+    of = f"edges of type {sampling.space.schema.edge_types[type_id].name!r}"
+    head = store.ReadEdgesAtRequest(at=sampling.at(), type_id=type_id, weight=sampling.weights)
+    found, count = _at_places(sampling, EDGE, type_id, places, "read_edges_at", head, of, 28)
+    none: Sections = {name: np.zeros(0, np.int64) for name in ("src", "dst", "eids")} | {"weights": np.zeros(0, np.float32)}
+    return found or none, count
+
+
+def _at_places(
+    sampling: Sampling, element: int, type_id: int, places: Ids, method: str, head: Message, of: str, row_bytes: int
+) -> tuple[Sections, int]:
+    """Rows by their place, and how many there are; nothing of no places."""
+    ends = np.cumsum(sampling.version.totals.counts(element, type_id))
     count = int(ends[-1])
     if places.size and not 0 <= int(places.min()) <= int(places.max()) < count:
         at = int(np.argmax((places < 0) | (places >= count)))
-        raise InvalidRequest(f"places[{at}] = {places[at]}: there are {count} nodes of type {sampling.space.schema.node_types[type_id].name!r}")
-    if len(places) * 8 > REPLY_BYTES:
-        raise InvalidRequest(f"{len(places)} nodes do not fit into one reply; ask for {REPLY_BYTES // 8} at a time")
+        raise InvalidRequest(f"places[{at}] = {places[at]}: there are {count} {of}")
+    if len(places) * row_bytes > REPLY_BYTES:
+        raise InvalidRequest(f"{len(places)} {of} do not fit into one reply; ask for {REPLY_BYTES // row_bytes} at a time")
     if not places.size:
-        return {"ids": np.zeros(0, np.int64)}, count
+        return {}, count
     part = np.searchsorted(ends, places, side="right").astype(np.int32)
     own = places - np.concatenate([[0], ends])[part]
-    head = store.ReadNodesAtRequest(at=sampling.at(), type_id=type_id)
     plan = split.by_host(sampling.space, part)
     asked = [(host, Frame(head, {"parts": part[rows], "places": own[rows]})) for host, rows in plan]
-    replies = sampling.ask("read_nodes_at", asked)
+    replies = sampling.ask(method, asked)
     return split.merged(len(places), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)]), count
 
 
@@ -260,3 +297,18 @@ def check_size(sections: dict[str, NDArray[Any]], what: str) -> None:
     size = sum(array.nbytes for array in sections.values())
     if size > REPLY_BYTES:
         raise InvalidRequest(f"{what} have {size} bytes, one reply at most {REPLY_BYTES}; ask for fewer at a time")
+
+
+def weight_spread(sampling: Sampling, element: int, type_id: int) -> Spread:
+    """How the weights of ``sampling`` are spread over the rows of a type, of all parts together."""
+    kind = pb.NODE if element == NODE else pb.EDGE
+    asked = []
+    for host in range(len(sampling.space.hosts)):
+        parts = sampling.space.parts_of(host)
+        head = store.ReadSpreadRequest(at=sampling.at(), element=kind, type_id=type_id, parts=parts, weight=sampling.weights)
+        asked.append((host, Frame(head)))
+    replies = sampling.ask("read_spread", asked)
+    return Spread(
+        counts=np.sum([reply.array("counts", "int64") for reply in replies], axis=0),
+        sums=np.sum([reply.array("sums", "float64") for reply in replies], axis=0),
+    )

@@ -12,9 +12,10 @@ from asterism_proto.condition import parse
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
-from graphd import read, sample, subgraph, walk
+from graphd import hgt, labor, pagerank, read, sample, subgraph, visits, walk
 from graphd.sample import Ids, Types
 from graphd.totals import NODE, OWN_WEIGHTS
+from graphd.until import Until, of_subgraph
 from graphkit import growth, rng
 
 
@@ -37,8 +38,11 @@ def seed_of(head: Any) -> int:
 
 
 _LEAST_BIAS, _MOST_BIAS = 1e-3, 1e3
+_LEAST_EPSILON = 1e-12
 _MOST_WALKS = 1 << 20
 """From one node: more do not fit into a reply."""
+_MOST_STEPS = 100
+"""Of importance: they settle long before."""
 
 
 def draw_of(element: int, schema: Schema, head: Any) -> sample.Global:
@@ -57,7 +61,7 @@ def draw_of(element: int, schema: Schema, head: Any) -> sample.Global:
     )
 
 
-def hop_of(schema: Schema, head: Any, edge_types: Sequence[int], count: int, hop: int) -> sample.Neighbors:
+def hop_of(schema: Schema, head: Any, edge_types: Sequence[int], count: int, hop: int, until: Until | None = None) -> sample.Neighbors:
     """How the neighbors of one hop are drawn."""
     if count < 0:
         raise InvalidRequest(f"count {count}: expected 0 or more neighbors per node")
@@ -72,6 +76,7 @@ def hop_of(schema: Schema, head: Any, edge_types: Sequence[int], count: int, hop
         want_weights=head.want_weights,
         want_edge_ids=head.want_edge_ids,
         want_probabilities=head.want_probabilities,
+        until=until,
     )
 
 
@@ -104,18 +109,57 @@ def walking_of(schema: Schema, head: Any) -> walk.Walking:
     )
 
 
-def subgraph_of(schema: Schema, head: Any) -> subgraph.Subgraph:
-    """How a subgraph grows."""
+def visiting_of(schema: Schema, head: Any) -> visits.Visiting:
+    """How nodes are visited by walks over a metapath."""
+    if not head.steps:
+        raise InvalidRequest("a metapath has one step at least; say which edge types to follow")
+    for name, value, most in (("traversals", head.traversals, _MOST_WALKS), ("walks", head.walks, _MOST_WALKS)):
+        if not 1 <= value <= most:
+            raise InvalidRequest(f"{name} {value}: expected 1 to {most}")
+    if not 0 <= head.termination <= 1:
+        raise InvalidRequest(f"termination {head.termination}: a probability is in 0 .. 1")
+    if head.count < 0:
+        raise InvalidRequest(f"count {head.count}: expected 0 or more neighbors per node")
+    steps, direction = tuple(edge_types_of(schema, step.edge_types) for step in head.steps), direction_of(schema, head.direction)
+    edges = [(edge.src_type, edge.dst_type) if direction == pb.OUT else (edge.dst_type, edge.src_type) for edge in schema.edge_types]
+    begins, ends = {edges[e][0] for e in steps[0]}, {edges[e][1] for e in steps[-1]}
+    if head.traversals > 1 and not begins & ends:
+        raise InvalidRequest(
+            f"the metapath begins at {', '.join(sorted(begins))} and ends at {', '.join(sorted(ends))}: "
+            f"it can not be traversed {head.traversals} times; let it end where it begins, or ask for 1"
+        )
+    walking = walk.Walking(
+        steps=steps,
+        length=len(steps) * head.traversals,
+        uniform=head.uniform,
+        direction=direction,
+        seed=seed_of(head),
+        restart=0.0,
+        p=1.0,
+        q=1.0,
+        want_edge_ids=False,
+    )
+    return visits.Visiting(walking=walking, walks=head.walks, termination=head.termination, count=head.count)
+
+
+def _reach_of(schema: Schema, head: Any, direction: pb.Direction) -> tuple[growth.Reach, ...]:
+    """How far a subgraph grows along which edge types."""
     check_types("edge", schema, [reach.edge_type for reach in head.reach])
-    direction = direction_of(schema, head.direction)
 
     def ends(edge_type: int) -> tuple[int, int]:
         edge = schema.edge_types[edge_type]
         src, dst = schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)
         return (src, dst) if direction == pb.OUT else (dst, src)
 
+    return growth.reach_of(ends, [reach.edge_type for reach in head.reach], [list(reach.counts) for reach in head.reach])
+
+
+def subgraph_of(schema: Schema, request: Frame) -> subgraph.Subgraph:
+    """How a subgraph grows."""
+    head: Any = request.head
+    direction = direction_of(schema, head.direction)
     return subgraph.Subgraph(
-        reach=growth.reach_of(ends, [reach.edge_type for reach in head.reach], [list(reach.counts) for reach in head.reach]),
+        reach=_reach_of(schema, head, direction),
         replace=head.replace,
         uniform=head.uniform,
         direction=direction,
@@ -124,6 +168,51 @@ def subgraph_of(schema: Schema, head: Any) -> subgraph.Subgraph:
         every=head.every,
         want_edge_ids=head.want_edge_ids,
         want_weights=head.want_weights,
+        # All edges among nodes would let them see what is to come: those of ego subgraphs have no times.
+        until=of_subgraph(request, schema) if "until" in head.DESCRIPTOR.fields_by_name else None,
+    )
+
+
+def labor_of(schema: Schema, head: Any) -> labor.Labor:
+    """How a subgraph grows by LABOR."""
+    if not -1 <= head.importance <= _MOST_STEPS:
+        raise InvalidRequest(f"importance {head.importance}: expected 0 to {_MOST_STEPS} steps, or -1 for as many as it takes")
+    direction = direction_of(schema, head.direction)
+    return labor.Labor(
+        reach=_reach_of(schema, head, direction),
+        uniform=head.uniform,
+        direction=direction,
+        seed=seed_of(head),
+        importance=head.importance,
+        layer_dependency=head.layer_dependency,
+        every=head.every,
+        want_edge_ids=head.want_edge_ids,
+        want_weights=head.want_weights,
+    )
+
+
+def budgeting_of(schema: Schema, head: Any) -> hgt.Budgeting:
+    """How nodes are drawn by budgets."""
+    check_types("node", schema, [some.type_id for some in head.counts])
+    if not head.counts or not head.counts[0].counts:
+        raise InvalidRequest("no layers: say how many nodes of one type at least to draw in each")
+    counts = {some.type_id: tuple(some.counts) for some in head.counts}
+    if len(counts) < len(head.counts):
+        raise InvalidRequest(f"counts of node types {[some.type_id for some in head.counts]}: one is given twice")
+    layers = len(head.counts[0].counts)
+    for type_id, each in counts.items():
+        name = schema.node_types[type_id].name
+        if len(each) != layers:
+            raise InvalidRequest(f"counts of {name!r} are of {len(each)} layers, the first ones of {layers}; give each as many")
+        if min(each) < 0:
+            raise InvalidRequest(f"count {min(each)} of {name!r}: expected 0 or more nodes of a layer")
+    return hgt.Budgeting(
+        followed=edge_types_of(schema, head.followed),
+        counts=counts,
+        layers=layers,
+        uniform=head.uniform,
+        direction=direction_of(schema, head.direction),
+        seed=seed_of(head),
     )
 
 
@@ -173,6 +262,35 @@ def starts_of(request: Frame, schema: Schema) -> tuple[Ids, Types | None]:
         at = int(np.argmax((types < -1) | (types >= len(schema.node_types))))
         raise InvalidRequest(f"types[{at}] = {types[at]}: there are node types 0 to {len(schema.node_types) - 1}")
     return nodes, types
+
+
+def ranking_of(schema: Schema, head: Any) -> pagerank.Ranking:
+    """What PageRank is of."""
+    if not 0 < head.alpha <= 1:
+        raise InvalidRequest(f"alpha {head.alpha}: expected a probability above 0, and 1 at most")
+    if not _LEAST_EPSILON <= head.epsilon <= 1:
+        raise InvalidRequest(f"epsilon {head.epsilon}: expected {_LEAST_EPSILON:g} to 1")
+    if not 1 <= head.top <= _MOST_WALKS:
+        raise InvalidRequest(f"top {head.top}: expected 1 to {_MOST_WALKS} nodes")
+    return pagerank.Ranking(
+        edge_types=edge_types_of(schema, head.edge_types),
+        direction=direction_of(schema, head.direction),
+        uniform=head.uniform,
+        alpha=head.alpha,
+        epsilon=head.epsilon,
+        top=head.top,
+    )
+
+
+def among_of(schema: Schema, head: Any) -> read.Adjacent:
+    """Which edges between nodes are read."""
+    return read.Adjacent(
+        edge_types=edge_types_of(schema, head.edge_types),
+        direction=direction_of(schema, head.direction),
+        want_weights=head.want_weights,
+        want_edge_ids=head.want_edge_ids,
+        sort="",
+    )
 
 
 def adjacent_of(schema: Schema, head: Any) -> read.Adjacent:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from asterism_proto.arrays import Frame
 from asterism_proto.condition import Column, Term, Tree, parse, terms
 from asterism_proto.errors import Internal, InvalidRequest
-from asterism_proto.meaning import bound, place_of
+from asterism_proto.meaning import bound, kept_near, place_of
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
 from graphd.conditions import Asked, Known
@@ -69,7 +69,7 @@ def by(at: Sampling, element: int, types: Iterable[int], head: Any) -> Sampling:
     if known is None:
         known = _find_out(weighed, asked, trees)
         at.conditions.keep(asked, known)
-    return replace(weighed, version=replace(weighed.version, totals=known.totals), where=known.where)
+    return replace(weighed, version=replace(weighed.version, totals=known.totals), where=known.where, way=known.way)
 
 
 def _find_out(at: Sampling, asked: Asked, trees: dict[int, Tree]) -> Known:
@@ -101,7 +101,8 @@ def _find_out(at: Sampling, asked: Asked, trees: dict[int, Tree]) -> Known:
         for part in range(space.schema.parts)
     }
     totals = at.version.totals
-    return Known(totals=Totals(parts=totals.parts, by_share={**totals.by_share, **left}), where=where)
+    ways = dict.fromkeys(cast(store.RestrictReply, reply.head).way for reply in replies)
+    return Known(totals=Totals(parts=totals.parts, by_share={**totals.by_share, **left}), where=where, way="; ".join(filter(None, ways)))
 
 
 _COLUMNS = {"counts": "int64", "positives": "int64", "weights": "float64"}
@@ -126,7 +127,7 @@ def _judged(at: Sampling, trees: dict[int, Tree], *, both: bool) -> tuple[list[s
         edge = schema.edge_types[type_id]
         for term in terms(tree):
             place = place_of(term.left)
-            if place in far:
+            if place in far and not kept_near(edge, term):
                 owner = type_id if place == "" else schema.node_type_id(edge.dst_type if place == "dst" else edge.src_type)
                 asked[type_id, str(term)] = _Question(element=NODE if place else EDGE, type_id=owner, word=str(_own(term)))
     words = list(dict.fromkeys(word for _, word in asked))

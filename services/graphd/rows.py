@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_proto import names, times
 from asterism_proto.arrays import Frame
-from asterism_proto.errors import InvalidRequest, NotFound
+from asterism_proto.errors import Conflict, InvalidRequest, NotFound
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import storaged_pb2 as store
+from graphkit.names import ids_of, unlike
 
 Sections = dict[str, NDArray[Any]]
 
@@ -54,10 +56,44 @@ def checked(schema: Schema, kind: int, type_id: int, frame: Frame) -> int:
         known.add("weight")
         for feature in owner.features:
             known |= _check_feature(feature, frame, rows)
+        if (time := frame.arrays.get(f"f:{owner.time}")) is not None:
+            times.refuse_no_times(f"time {owner.time!r}", time)
+    if schema.named:
+        known |= _check_names(schema, kind, owner, frame, rows)
     for name in frame.arrays:
         if name not in known:
             raise InvalidRequest(f"section {name!r}: a write of {owner.name!r} has {', '.join(sorted(known))}")
     return rows
+
+
+def _check_names(schema: Schema, kind: int, owner: NodeType | EdgeType, frame: Frame, rows: int) -> set[str]:
+    """The sections that have the names of nodes; InvalidRequest where an id is not that of its name, or a name is missing."""
+    columns = {"ids": f"f:{names.COLUMN}"} if kind == store.NODES else {}
+    if kind == store.OUT_EDGES and isinstance(owner, EdgeType) and owner.missing == "create":
+        columns = {"src": "src_names", "dst": "dst_names"}
+    for section, stem in columns.items():
+        held = frame.array(f"{stem}.indptr", "int64"), frame.array(f"{stem}.values", "uint8")
+        if len(held[0]) != rows + 1 or held[0][0] != 0 or held[0][-1] != len(held[1]) or bool((np.diff(held[0]) < 0).any()):
+            raise InvalidRequest(f"{stem}: indptr must be int64[{rows + 1}] and rise from 0 to {len(held[1])}")
+        names.refuse(section, held)
+        ids = frame.array(section, "int64")
+        wrong = np.flatnonzero(ids != ids_of(*held, schema.salt))
+        if wrong.size:
+            at = int(wrong[0])
+            raise InvalidRequest(f"{section}[{at}] = {ids[at]}: that is not the id of {names.shown(held, at)} under the salt {schema.salt}")
+        check_distinct(schema, owner.name, ids, held)
+    return {f"{stem}.{half}" for stem in columns.values() for half in ("indptr", "values")}
+
+
+def check_distinct(schema: Schema, owner: str, ids: NDArray[np.int64], held: names.Names) -> None:
+    """Conflict where two names have one id."""
+    first, inverse = np.unique(ids, return_index=True, return_inverse=True)[1:]
+    if len(first) == len(ids):
+        return
+    wrong = unlike(first[inverse], *held, *held)
+    if wrong >= 0:
+        both = names.shown(held, int(first[inverse[wrong]])), names.shown(held, wrong)
+        raise Conflict(names.collision(repr(owner), *both, int(ids[wrong]), schema.salt))
 
 
 def _check_weight(owner: NodeType | EdgeType, weight: NDArray[np.float32], rows: int) -> None:

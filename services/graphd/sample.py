@@ -20,6 +20,7 @@ from graphd.distinct import FirstSeen, given_earlier, race_winners
 from graphd.fanout import Fanout
 from graphd.route import Space, Version
 from graphd.totals import EDGE, NODE
+from graphd.until import Until
 from graphkit import rng
 from graphkit.alias import neumaier
 from graphkit.split import Shares, choose, group
@@ -49,6 +50,8 @@ class Sampling:
     """The name of the weights that it draws by; "" are the rows' own."""
     where: store.Where | None = None
     """Which rows it is about, with their totals; None: all."""
+    way: str = ""
+    """How these are found, in words."""
 
     def by(self, weights: str) -> Sampling:
         """The same by the weights of that name."""
@@ -91,6 +94,11 @@ class Global:
         return "ids" if self.element == NODE else "eids"
 
     @property
+    def one_type(self) -> bool:
+        """Whether all nodes are of a type that the request told."""
+        return self.element == NODE and len(self.types) == 1
+
+    @property
     def method(self) -> str:
         """What storageds are asked."""
         return "draw_nodes" if self.element == NODE else "draw_edges"
@@ -103,7 +111,10 @@ def draw(sampling: Sampling, what: Global) -> Sections:
     shares = sampling.version.totals.shares(what.element, what.types, uniform=what.uniform)
     if not shares.total > 0:
         raise NotFound(nothing(sampling, what))
-    return _draw_distinct(sampling, what, shares) if what.distinct else _draw_block(sampling, what, shares, 0, what.count)
+    drawn = _draw_distinct(sampling, what, shares) if what.distinct else _draw_block(sampling, what, shares, 0, what.count)
+    if what.one_type:
+        drawn.pop("types", None)  # the trainer knows it
+    return drawn
 
 
 def nothing(sampling: Sampling, what: Global) -> str:
@@ -134,8 +145,8 @@ def _draw_block(sampling: Sampling, what: Global, shares: Shares, start: int, co
     asked = [(int(host), Frame(_global_head(sampling, what, int(host), start, count))) for host in hosts]
     replies = sampling.ask(what.method, asked)
     for (host, _), reply, own in zip(asked, replies, rows, strict=True):
-        if len(reply.arrays["types"]) != len(own):
-            raise Internal(f"storaged {space.hosts[host]} gave {len(reply.arrays['types'])} draws of {len(own)} that are its own")
+        if len(reply.arrays[what.identity]) != len(own):
+            raise Internal(f"storaged {space.hosts[host]} gave {len(reply.arrays[what.identity])} draws of {len(own)} that are its own")
     if len(replies) == 1:
         return dict(replies[0].arrays)
     return split.merged(count, [(own, reply.arrays) for own, reply in zip(rows, replies, strict=True)])
@@ -167,7 +178,7 @@ def _draw_distinct(sampling: Sampling, what: Global, shares: Shares) -> Sections
     seen, start = FirstSeen(what.identity), 0
     while not start or (len(seen) < what.count and not seen.given_up):
         block = min(max(2 * (what.count - len(seen)), 64), what.most)
-        seen.add(_draw_block(sampling, what, shares, start, block))
+        seen.add(_typed(what, _draw_block(sampling, what, shares, start, block)))
         start += block
     found = seen.first(what.count)
     missing = what.count - len(found["types"])
@@ -182,6 +193,11 @@ def _draw_distinct(sampling: Sampling, what: Global, shares: Shares) -> Sections
             rest=lambda: weight_but(sampling, what, shares, found) / shares.total,
         )
     return found
+
+
+def _typed(what: Global, drawn: Sections) -> Sections:
+    """Draws with their types."""
+    return drawn | {"types": np.full(len(drawn[what.identity]), what.types[0], np.int32)} if "types" not in drawn else drawn
 
 
 def ask_but(sampling: Sampling, what: Global, shares: Shares, taken: Sections, count: int, *, race: bool = False, rest: bool = False) -> list[Frame]:
@@ -215,6 +231,7 @@ class Neighbors:
     want_probabilities: bool
     different: bool = False
     """Different neighbors, not different edges."""
+    until: Until | None = None
 
 
 def neighbors(sampling: Sampling, how: Neighbors, nodes: Ids, node_type: int, types: Types | None, positions: Ids | None = None) -> Sections:
@@ -223,6 +240,7 @@ def neighbors(sampling: Sampling, how: Neighbors, nodes: Ids, node_type: int, ty
     A draw is keyed by the node's position: its place in the request, or as ``positions`` says.
     """
     width = 8 + 4 * (len(how.edge_types) > 1) + 4 * how.want_weights + 8 * how.want_edge_ids + _PROBABILITY_BYTES * how.want_probabilities
+    width += 8 * (how.until is not None and how.until.head.want_times)
     if how.count * len(nodes) * width > REPLY_BYTES:
         most = REPLY_BYTES // (width * max(how.count, 1))
         raise InvalidRequest(f"{how.count} neighbors of {len(nodes)} nodes do not fit into one reply; ask for {most} nodes at a time")
@@ -241,6 +259,7 @@ def neighbors(sampling: Sampling, how: Neighbors, nodes: Ids, node_type: int, ty
         want_probabilities=how.want_probabilities,
         weight=sampling.weights,
         different=how.different,
+        until=None if how.until is None else how.until.head,
     )
     plan = split.owners(sampling.space, nodes)
     if not plan:  # no node, so nobody owns one: somebody still knows the shapes
@@ -252,16 +271,24 @@ def neighbors(sampling: Sampling, how: Neighbors, nodes: Ids, node_type: int, ty
         sections: Sections = {"ids": split.taken(nodes, rows), "positions": split.taken(positions, rows)}
         if types is not None:
             sections["types"] = split.taken(types, rows)
+        if how.until is not None:
+            sections["times"] = how.until.at(rows)
         asked.append((host, Frame(head, sections)))
     replies = sampling.ask("draw_neighbors", asked)
     return split.merged(len(nodes), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)])
 
 
 def fanout(sampling: Sampling, hops: Sequence[Neighbors], nodes: Ids, node_type: int, types: Types | None) -> Sections:
-    """Hop after hop, each from the flat answer of the one before; sections ``name.hop``."""
+    """Hop after hop, each from the flat answer of the one before; sections ``name.hop``.
+
+    Times of every hop are those of the nodes that the first one starts from.
+    """
     out: Sections = {}
+    paths = 1
     for h, hop in enumerate(hops):
-        drawn = neighbors(sampling, hop, nodes, node_type, types)
+        until = None if hop.until is None else hop.until.spread(paths)
+        drawn = neighbors(sampling, replace(hop, until=until), nodes, node_type, types)
+        paths *= hop.count
         for name, array in drawn.items():
             out[f"{name}.{h}"] = array.reshape(-1)
         nodes = out[f"ids.{h}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from daemonkit.settings import DaemonSettings
@@ -18,3 +19,5 @@ class GraphdSettings(DaemonSettings):
     """host:port of the HTTP door; port 0 takes a free one."""
     metad: str = "127.0.0.1:9559"
     """host:port of metad's gRPC door."""
+    catch_up_s: float = Field(default=5.0, ge=0, le=600)
+    """Seconds that a request waits for storageds to serve a version that was published a moment ago; then it is Unavailable."""

@@ -14,6 +14,7 @@ from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
 from graphd import read, split
 from graphd.sample import REPLY_BYTES, Ids, Sampling, Sections, Types
+from graphd.until import Until
 from graphkit.growth import Front, Growing, Met, Reach, grow
 from graphkit.merge import merge_runs, merge_sizes
 from graphkit.split import part_of
@@ -32,11 +33,14 @@ class Subgraph:
     every: bool
     want_edge_ids: bool
     want_weights: bool
+    until: Until | None = None
+    variates: store.Variates | None = None
+    """Whose variates keep edges, instead of drawing them for each node."""
 
 
 def subgraph(sampling: Sampling, how: Subgraph, nodes: Ids, node_type: int, types: Types | None) -> Sections:
     """Grow a subgraph from seeds: sections as SampleSubgraphReply has them."""
-    kinds = _seed_types(sampling, nodes, node_type, types)
+    kinds = read.node_kinds(sampling, nodes, node_type, types)
     if len(sampling.space.hosts) == 1:
         return _grown(sampling, how, nodes, kinds)
     growing = Growing(
@@ -48,15 +52,6 @@ def subgraph(sampling: Sampling, how: Subgraph, nodes: Ids, node_type: int, type
         most_bytes=REPLY_BYTES,
     )
     return grow(growing, nodes, kinds, _Asking(sampling, how))
-
-
-def _seed_types(sampling: Sampling, nodes: Ids, node_type: int, types: Types | None) -> Types:
-    if node_type >= 0:
-        return np.full(len(nodes), node_type, np.int32)
-    if types is not None:
-        return types
-    # A space of global ids: whoever has the node knows its type.
-    return read.node_types(sampling, nodes, -1, None)["types"]
 
 
 def _grown(sampling: Sampling, how: Subgraph, nodes: Ids, types: Types) -> Sections:
@@ -74,8 +69,11 @@ def _grown(sampling: Sampling, how: Subgraph, nodes: Ids, types: Types) -> Secti
         want_edge_ids=how.want_edge_ids,
         want_weights=how.want_weights,
         weight=sampling.weights,
+        until=None if how.until is None else how.until.head,
+        variates=how.variates,
     )
-    (reply,) = sampling.ask("grow", [(0, Frame(head, {"ids": nodes, "types": types}))])
+    times = {} if how.until is None else {"times": how.until.times}
+    (reply,) = sampling.ask("grow", [(0, Frame(head, {"ids": nodes, "types": types, **times}))])
     return dict(reply.arrays)
 
 
@@ -102,6 +100,8 @@ class _Asking:
                     sections[f"ids.{type_id}"] = front.ids[rows]
                     if front.trees is not None:
                         sections[f"trees.{type_id}"] = front.trees[rows]
+                        if self._how.until is not None:
+                            sections[f"times.{type_id}"] = self._how.until.at(front.trees[rows])
             asked.append((host, Frame(self._head(hop, [reach for reach in along if host in plans[reach.near]]), sections)))
         replies = dict(zip(hosts, self._sampling.ask("expand", asked), strict=True))
         place = np.zeros(len(space.hosts), np.int32)  # of a host among those that have any of a front
@@ -125,6 +125,8 @@ class _Asking:
             want_edge_ids=how.want_edge_ids,
             want_weights=how.want_weights,
             weight=self._sampling.weights,
+            until=None if how.until is None else how.until.head,
+            variates=how.variates,
         )
 
 
@@ -139,4 +141,4 @@ def _merged(edge_type: int, of: Types, replies: Sequence[Frame]) -> Met:
         pieces = [reply.arrays[f"{name}.{edge_type}"] for reply in replies if f"{name}.{edge_type}" in reply.arrays]
         return None if not pieces else merge_runs(of, whole, pieces) if len(pieces) > 1 else pieces[0]
 
-    return Met(sizes=whole, ids=column("ids"), eids=column("eids"), weights=column("weights"))
+    return Met(sizes=whole, ids=column("ids"), eids=column("eids"), weights=column("weights"), times=column("times"))

@@ -47,13 +47,14 @@ class Walking:
         return (self.p, self.q) != (1.0, 1.0)
 
 
-def walk(sampling: Sampling, how: Walking, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+def walk(sampling: Sampling, how: Walking, nodes: Ids, node_type: int, types: Types | None, *, first_number: int = 0) -> Sections:
     """One walk from each node: sections as RandomWalkReply has them.
 
     Notes
     -----
     Step s of walk i is the draw of one neighbor at hop s and position i, as a fanout of one neighbor a hop would draw it:
-    which host takes it, and after how many handovers, is not in the answer. Walk j of node i is number i * walks + j.
+    which host takes it, and after how many handovers, is not in the answer. Walk j of node i is number i * walks + j;
+    ``first_number`` is the first one's, where these are some of more.
     """
     width = 8 + 4 * how.want_types + 8 * how.want_edge_ids
     count = len(nodes) * max(how.walks, 1)
@@ -62,7 +63,7 @@ def walk(sampling: Sampling, how: Walking, nodes: Ids, node_type: int, types: Ty
         raise InvalidRequest(f"{count} walks of {how.length} steps do not fit into one reply; ask for {most} at a time")
     first = _first_steps(sampling, how, nodes, node_type, types) if how.different_first else None
     starts = None
-    numbers = np.arange(count, dtype=np.int64)
+    numbers = np.arange(first_number, first_number + count, dtype=np.int64)
     if how.walks:
         numbers = numbers if first is None else np.flatnonzero(first["ids"].reshape(-1) >= 0)
         starts = numbers // how.walks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphkit import labels, layers, merge, numbering, rng, rows, split, successive
+from graphkit import hgt, labels, labor, layers, merge, numbering, push, rng, rows, sides, split, successive, visits
 from graphkit.excluding import Excluded
 
 
@@ -17,13 +17,15 @@ def warm() -> None:
     split.choose(rng.key_of(1, rng.PART, 1), 0, 4, shares)
     split.choose_at(rng.key_of(1, rng.PART, 1), ids, shares)
     successive.given_earlier(shares.measure, 1.0)
+    for replace in (True, False):
+        sides.together(rng.key_of(1, rng.SIDE, 0), np.ones((2, 1, 1)), np.ones((2, 1, 1)), replace=replace)
     trees = np.zeros(4, np.int32)
     numbering.paths(trees, ids)
     sizes = np.full(2, 2, np.int32)
     numbering.near_ends(sizes, 0, 4)
     of = np.array([0, 1, 1, 0], np.int32)
     whole = merge.merge_sizes(of, [sizes, sizes])
-    for values in (ids, ids.astype(np.float32)):
+    for values in (ids, ids.astype(np.float32), ids.astype(np.float64)):
         merge.merge_runs(of, whole, [values, values])
     for piece in (sizes, sizes.astype(np.int64), sizes.astype(np.int8)):
         rows.put_rows(piece.copy(), ids[:2], piece)
@@ -39,3 +41,17 @@ def warm() -> None:
     measures = layers.pool(edges, trees, np.ones(4, np.float32), layers.SUM, 1)
     for replace in (True, False):
         layers.draw(rng.key_of(1, rng.LAYER, 0), np.array([0, 1], np.int64), measures, 2, replace=replace)
+    for kinds in (None, np.zeros((4, 1), np.int32)):
+        visits.most_visited(1, 0.5, 0, 2, np.zeros((4, 1), np.int64), kinds, 2)
+    pairs, begins, one, none = np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1, np.float64), np.zeros(0, np.float32)
+    carried = push.settle(pairs, pairs, one, 0.5, one.copy(), one.copy())
+    push.spread(pairs, carried, trees[:1], pairs, begins, begins, trees[:1], none, 0)
+    push.arrive(trees[:1], carried, one.copy(), np.zeros(1, np.int32), 1)
+    numbers, nodes = numbering.numbered(ids)
+    for weights in (None, np.ones(4, np.float32)):
+        labor.keep(rng.key_of(1, rng.LABOR, 0, 0), edges, numbers, nodes, weights, labor.probabilities(edges, weights, numbers, 1, importance=1))
+    budgets = hgt.Budgets(numbering.Numbering())
+    budgets.plant(ids[:1])
+    for weights in (None, np.ones(4, np.float32)):
+        budgets.give(ids, hgt.shares(edges, trees, weights))
+    budgets.draw(rng.key_of(1, rng.BUDGET, 0, 0), 2)

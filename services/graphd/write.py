@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_proto import names
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import EdgeType
@@ -17,6 +18,7 @@ from daemonkit.calls import Call
 from graphd import split
 from graphd.fanout import Fanout
 from graphd.route import Space
+from graphd.rows import check_distinct
 from graphkit.split import group, part_of
 
 Ids = NDArray[np.int64]
@@ -67,9 +69,11 @@ def rows(writing: Writing, kind: int, type_id: int, base: int, arrays: Mapping[s
 
 
 def nodes(writing: Writing, type_id: int, sections: Sections) -> None:
-    """Nodes, with weights and features, at the parts of their ids."""
+    """Nodes, with weights and features, at the parts of their ids; their times at every part."""
     _check_one_type(writing, type_id, sections["ids"])
-    parts = writing.ids_part(sections["ids"])
+    time, parts = writing.space.schema.node_types[type_id].time, writing.ids_part(sections["ids"])
+    if time and f"f:{time}" in sections:
+        _everywhere(writing, store.NODE_TIMES, type_id, {"ids": sections["ids"], f"w:{time}": sections[f"f:{time}"]})
     _send(writing, [Blocks(kind=store.NODES, type_id=type_id, parts=parts, sections=sections)])
 
 
@@ -85,7 +89,7 @@ def edges(writing: Writing, type_id: int, base: int, sections: Sections, *, ends
     near: Sections = {"src": sections["src"], "dst": sections["dst"], "eid": eid}
     if "weight" in sections:
         near["weight"] = sections["weight"]
-    near |= {f"w:{name}": sections[f"f:{name}"] for name in edge_type.weight_columns if f"f:{name}" in sections}
+    near |= {f"w:{name}": sections[f"f:{name}"] for name in edge_type.near_columns if f"f:{name}" in sections}
     blocks = [Blocks(kind=store.OUT_EDGES, type_id=type_id, parts=writing.ids_part(near["src"]), sections=near)]
     if schema.has_in:
         blocks.append(Blocks(kind=store.IN_EDGES, type_id=type_id, parts=writing.ids_part(near["dst"]), sections=near))
@@ -102,7 +106,7 @@ def edges(writing: Writing, type_id: int, base: int, sections: Sections, *, ends
 
 def delete_nodes(writing: Writing, type_id: int, sections: Sections) -> None:
     """Tombstones of nodes, at every part: edges to them may be anywhere."""
-    _everywhere(writing, store.NODE_DELETES, type_id, sections["ids"])
+    _everywhere(writing, store.NODE_DELETES, type_id, {"ids": sections["ids"]})
 
 
 def settle(writing: Writing, loads: Sequence[int]) -> bool:
@@ -119,7 +123,7 @@ def settle(writing: Writing, loads: Sequence[int]) -> bool:
         asked = store.ReadBirthsRequest(space_id=head.space_id, load_id=head.load_id, loads=loads, type_id=type_id, chunk=chunk)
         born = writing.fanout.ask("read_births", writing.space, [(host, Frame(asked)) for host in hosts], writing.call)
         ids = np.unique(np.concatenate([reply.array("ids", "int64") for reply in born]))
-        _everywhere(replace(writing, chunk=chunk), store.NODE_BIRTHS, type_id, ids)
+        _everywhere(replace(writing, chunk=chunk), store.NODE_BIRTHS, type_id, {"ids": ids})
     return any(reply.head.deletes for reply in replies)  # type: ignore[attr-defined]  # a ListBirthsReply
 
 
@@ -170,6 +174,9 @@ def _check_one_type(writing: Writing, type_id: int, ids: Ids) -> None:
 def _missing_ends(writing: Writing, edge_type: EdgeType, sections: Sections) -> Iterator[Blocks]:
     """Node blocks for ends that are not there yet: with weight 1, and features as if left out."""
     schema = writing.space.schema
+    if schema.named:
+        yield from _named_ends(writing, edge_type, sections)
+        return
     ends: dict[int, list[Ids]] = {}
     for name, end in (("src", edge_type.src_type), ("dst", edge_type.dst_type)):
         ends.setdefault(schema.node_type_id(end), []).append(sections[name])
@@ -181,13 +188,32 @@ def _missing_ends(writing: Writing, edge_type: EdgeType, sections: Sections) -> 
             yield Blocks(kind=store.NODES, type_id=type_id, parts=writing.ids_part(new), sections={"ids": new})
 
 
-def _everywhere(writing: Writing, kind: store.BlockKind, type_id: int, ids: Ids) -> None:
-    """The same ids at every part. A few parts at a time, so that copies stay bounded."""
-    step = max(1, MESSAGE_BYTES // max(ids.nbytes, 1))
+def _named_ends(writing: Writing, edge_type: EdgeType, sections: Sections) -> Iterator[Blocks]:
+    """Node blocks for all ends, with their names: those that are there change nothing, and a build sees whether the id is another one's."""
+    schema = writing.space.schema
+    ends: dict[int, list[str]] = {}
+    for name, end in (("src", edge_type.src_type), ("dst", edge_type.dst_type)):
+        ends.setdefault(schema.node_type_id(end), []).append(name)
+    for type_id, words in ends.items():
+        ids = np.concatenate([sections[word] for word in words])
+        held = split.indptr_of(np.concatenate([np.diff(sections[f"{word}_names.indptr"]) for word in words]))
+        values = np.concatenate([sections[f"{word}_names.values"] for word in words])
+        check_distinct(schema, schema.node_types[type_id].name, ids, (held, values))
+        unique, first = np.unique(ids, return_index=True)
+        indptr, kept = split.gathered(held, values, first)
+        stem = f"f:{names.COLUMN}"
+        found: Sections = {"ids": unique, f"{stem}.indptr": indptr, f"{stem}.values": kept}
+        yield Blocks(kind=store.NODES, type_id=type_id, parts=writing.ids_part(unique), sections=found)
+
+
+def _everywhere(writing: Writing, kind: store.BlockKind, type_id: int, sections: Sections) -> None:
+    """The same rows at every part. A few parts at a time, so that copies stay bounded."""
+    rows = len(sections["ids"])
+    step = max(1, MESSAGE_BYTES // max(sum(array.nbytes for array in sections.values()), 1))
     for first in range(0, writing.space.schema.parts, step):
         parts = np.arange(first, min(first + step, writing.space.schema.parts), dtype=np.int32)
-        sections: Sections = {"ids": np.tile(ids, len(parts))}
-        _send(writing, [Blocks(kind=kind, type_id=type_id, parts=np.repeat(parts, len(ids)), sections=sections)])
+        tiled = {name: np.tile(array, len(parts)) for name, array in sections.items()}
+        _send(writing, [Blocks(kind=kind, type_id=type_id, parts=np.repeat(parts, rows), sections=tiled)])
 
 
 def _send(writing: Writing, blocks: Sequence[Blocks]) -> None:

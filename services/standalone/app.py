@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from asterism_proto.errors import InvalidRequest, NotFound, NotReady
-from asterism_proto.methods import CATALOG, GRAPH
+from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, NotReady
+from asterism_proto.methods import BEATS, CATALOG, GRAPH
+from asterism_proto.v1 import metad_pb2 as meta
 from daemonkit.calls import Handler, LocalTransport
+from daemonkit.hostnames import Hostnames
 from daemonkit.http import HttpDoor
 from daemonkit.identity import NAME as IDENTITY
 from daemonkit.identity import open_folder
@@ -17,7 +21,9 @@ from daemonkit.metrics import Metrics
 from daemonkit.server import GrpcServer
 from daemonkit.settings import split_address
 from graphd.app import Graphd
+from graphd.http import querying
 from graphd.http import router as self_test
+from graphd.pages.door import Pages
 from graphd.settings import GraphdSettings
 from metad.app import Metad
 from metad.http.routes import router
@@ -28,8 +34,13 @@ from standalone.settings import StandaloneSettings
 from storaged.app import Storaged
 from storaged.settings import StoragedSettings
 
+logger = logging.getLogger(__name__)
+
 _NOWHERE = "127.0.0.1:0"
 _GRPC_WORKERS, _GRPC_QUEUE, _STOP_GRACE_S = 16, 256, 10.0
+_LAST_S = 5.0
+_CATCH_UP_S = 30.0
+"""Longer than between daemons: whoever waits here for a busy disk has nobody else to ask, and nobody waits behind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +76,13 @@ class Standalone:
         self.settings = settings or StandaloneSettings()
         self.folder = folder
         self._identity = open_folder(folder, "standalone")
+        self._record = Record(folder)
         beat_s = self.settings.heartbeat_interval_s
         try:
             self._metad = Metad(
                 MetadSettings(data=folder / "metad", listen=_NOWHERE, http_listen=_NOWHERE, keep_versions=self.settings.keep_versions)
             )
-            to_metad = LocalTransport(self._metad.handlers)
+            to_metad = self._to_metad = LocalTransport(self._metad.handlers)
             self._storaged = Storaged(
                 StoragedSettings(
                     data=folder / "storaged",
@@ -84,10 +96,10 @@ class Standalone:
             )
             to_storaged = LocalTransport(self._storaged.handlers)
             self._graphd = Graphd(
-                GraphdSettings(listen=_NOWHERE, http_listen=_NOWHERE, heartbeat_interval_s=beat_s, advertise=_GRAPHD),
+                GraphdSettings(listen=_NOWHERE, http_listen=_NOWHERE, heartbeat_interval_s=beat_s, advertise=_GRAPHD, catch_up_s=_CATCH_UP_S),
                 to_metad,
                 lambda *_: to_storaged,
-                on_news=Record(folder).note,
+                on_news=self._record.note,
             )
         except BaseException:
             self._identity.release()
@@ -96,7 +108,8 @@ class Standalone:
         self.metrics = Metrics("standalone")
         self._grpc: GrpcServer | None = None
         self._http: HttpDoor | None = None
-        self._stopped = False
+        self._pages: Pages | None = None
+        self._started = self._stopped = False
 
     def start(self) -> None:
         """Start the three, and wait until they can answer.
@@ -114,6 +127,7 @@ class Standalone:
             if time.monotonic() > until:
                 raise NotReady(f"{self.folder} is not ready after {self.settings.ready_timeout_s} s: {'; '.join(missing)}")
             time.sleep(0.005)
+        self._started = True
 
     def ready(self) -> list[str]:
         """What is missing before it can answer; empty when it can."""
@@ -123,8 +137,8 @@ class Standalone:
         """What it knows."""
         return {"folder": str(self.folder), "metad": self._metad.status(), "graphd": self._graphd.status()}
 
-    def open_ports(self, *, listen: str = "127.0.0.1:9669", http_listen: str = "127.0.0.1:19669") -> Doors:
-        """Let others in: gRPC as a graphd, HTTP with metad's routes; port 0 takes a free one."""
+    def open_ports(self, *, listen: str = "127.0.0.1:9669", http_listen: str = "127.0.0.1:19669", http_names: Sequence[str] = ()) -> Doors:
+        """Let others in: gRPC as a graphd, HTTP with metad's routes and the web pages, by further names too; port 0 takes a free one."""
         self._grpc = GrpcServer(
             address=listen,
             services={
@@ -139,6 +153,7 @@ class Standalone:
             metrics=self.metrics,
         )
         address = f"{split_address(listen)[0]}:{self._grpc.start()}"
+        self._pages = self._graphd.pages(daemon="standalone", metrics=self.metrics, missing=self.ready)
         self._http = HttpDoor(
             address=http_listen,
             daemon="standalone",
@@ -146,12 +161,14 @@ class Standalone:
             ready=self.ready,
             flags=self.settings.model_dump(mode="json"),
             metrics=self.metrics,
-            routers=[router(self._metad.rooms.service), self_test(lambda: address)],
+            hostnames=Hostnames(http_names, listen),
+            routers=[router(self._metad.rooms.service), self_test(lambda: address), querying(self._graphd.statements), *self._pages.routers],
         )
         doors = Doors(
             address=address,
             http_address=f"{split_address(http_listen)[0]}:{self._http.start()}",
         )
+        self._pages.start()
         self._grpc.set_serving(True)
         return doors
 
@@ -165,10 +182,21 @@ class Standalone:
             self._grpc.stop(_STOP_GRACE_S)
         if self._http is not None:
             self._http.stop()
+        if self._pages is not None:
+            self._pages.stop()
         self._graphd.stop()
+        if self._started:
+            self._record_last()
         self._storaged.stop()
         self._metad.stop()
         self._identity.release()
+
+    def _record_last(self) -> None:
+        """Leave to readers what was published a moment ago too, which graphd may not have heard of."""
+        try:
+            self._record.note(cast(meta.PollReply, self._to_metad.call(BEATS["poll"], meta.PollRequest(role=meta.GRAPHD, uuid=_GRAPHD), _LAST_S)))
+        except AsterismError as error:
+            logger.warning("last_word_missed", extra={"reason": error.message})
 
 
 def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone | Reader:

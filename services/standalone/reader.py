@@ -25,6 +25,7 @@ from daemonkit.identity import is_open
 from graphd.api import GraphApi
 from graphd.fanout import Fanout, Hosts
 from graphd.news import News
+from graphd.statements.door import Statements
 from graphd.warm import warm
 from standalone import published
 from storaged.api import StoreApi
@@ -179,11 +180,12 @@ class Reader:
             published=lambda *_: False,
             committed=partial(_refuse, folder),
             metad=LocalTransport({}),
+            catch_up_s=0.0,  # there is no news
         )
         catalog = Catalog(word)
         refused: Handler = partial(_refuse, folder)
         self.handlers: dict[str, Handler] = {method.path: getattr(catalog, name, refused) for name, method in CATALOG.items()}
-        self.handlers |= {method.path: getattr(graph, name) for name, method in GRAPH.items()}
+        self.handlers |= handlers_of(GRAPH, graph, Statements(self.handlers, graph.space_of))
         self.handlers |= {GRAPH[name].path: refused for name in ("write", "write_once", "find_nodes")}
 
     def start(self) -> None:

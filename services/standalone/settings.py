@@ -22,8 +22,8 @@ class StandaloneSettings(BaseModel):
     """Seconds between two beats. In one process they cost nothing."""
     keep_versions: int = Field(default=2, ge=1, le=100)
     """Published versions of a space that are served."""
-    ready_timeout_s: float = Field(default=120.0, gt=0)
-    """Seconds that opening may take: on the first start kernels are compiled."""
+    ready_timeout_s: float = Field(default=300.0, gt=0)
+    """Seconds that opening may take: on the first start kernels are compiled, for a minute or two, and longer on a busy host."""
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> StandaloneSettings:

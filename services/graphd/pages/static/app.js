@@ -1,0 +1,216 @@
+// Which page an address is, and how one is shown: asked for, drawn, asked for again while it is looked at.
+
+import { Unreachable, told } from "./api.js";
+import { h, patch } from "./dom.js";
+import { Poll } from "./poll.js";
+import * as host from "./views/hosts.js";
+import * as job from "./views/job.js";
+import * as jobs from "./views/jobs.js";
+import * as overview from "./views/overview.js";
+import * as query from "./views/query.js";
+import * as rates from "./views/rates.js";
+import * as space from "./views/space.js";
+import * as spaces from "./views/spaces.js";
+import * as version from "./views/version.js";
+
+/**
+ * A view has `nav`, the address that the menu marks; `title(context)`; `load(context)`, which gives the data; and
+ * `render(data, context)`, which gives nodes. `pace` says how often it is asked for, in milliseconds; `key(data)` is what
+ * counts as a change of it.
+ */
+const ROUTES = [
+  ["/ui", overview],
+  ["/ui/hosts", host],
+  ["/ui/spaces", spaces],
+  ["/ui/spaces/:space", space],
+  ["/ui/spaces/:space/versions/:version", version],
+  ["/ui/jobs", jobs],
+  ["/ui/jobs/:job", job],
+  ["/ui/rates", rates],
+  ["/ui/query", query],
+];
+const missing = {
+  nav: "",
+  title: () => "There is no such page",
+  load: async () => ({}),
+  render: () => [h("p", null, "This address is none of these pages'. ", h("a", { href: "/ui" }, "Go to the overview"), ".")],
+  pace: { least: Infinity },
+};
+
+const main = document.getElementById("main");
+const banner = document.getElementById("banner");
+const live = document.getElementById("live");
+let shown = null;
+
+function matched(path) {
+  const words = path.replace(/\/+$/, "").split("/");
+  for (const [pattern, view] of ROUTES) {
+    const wanted = pattern.split("/");
+    if (wanted.length !== words.length) continue;
+    const params = {};
+    if (wanted.every((word, i) => (word.startsWith(":") ? words[i] !== "" && ((params[word.slice(1)] = decoded(words[i])), true) : word === words[i]))) return [view, params];
+  }
+  return [missing, {}];
+}
+
+function decoded(word) {
+  try {
+    return decodeURIComponent(word);
+  } catch {
+    return word;
+  }
+}
+
+/** Say something to those who listen. */
+function announce(text) {
+  if (live.textContent !== text) live.textContent = text;
+}
+
+class Shown {
+  constructor(view, params) {
+    this.view = view;
+    this.path = location.pathname;
+    this.data = null;
+    this.problem = null;
+    this.kept = "";
+    this.ended = false;
+    this.context = { params, query: new URLSearchParams(location.search), signal: null, announce, refresh: () => this.poll.now(), redraw: () => this.draw(), memory: {} };
+    this.poll = new Poll((signal) => this.load(signal), { least: 2000, most: 15000, ...view.pace, failed: (error, wait) => this.failed(error, wait) });
+  }
+
+  /** The same page with other words behind its address. */
+  turn() {
+    this.context.query = new URLSearchParams(location.search);
+    this.poll.stop();
+    this.poll = new Poll((signal) => this.load(signal), { least: 2000, most: 15000, ...this.view.pace, failed: (error, wait) => this.failed(error, wait) });
+    main.setAttribute("aria-busy", "true");
+    return this.poll.now();
+  }
+
+  async load(signal) {
+    this.context.signal = signal;
+    const data = await this.view.load(this.context);
+    if (signal.aborted) return false;
+    if (!banner.hidden) announce("The server answers again.");
+    banner.hidden = true;
+    patch(banner, []);
+    this.data = data;
+    this.problem = null;
+    main.setAttribute("aria-busy", "false");
+    this.draw();
+    const key = this.view.key ? this.view.key(data) : JSON.stringify(data);
+    const changed = key !== this.kept;
+    this.kept = key;
+    return changed;
+  }
+
+  failed(error, wait) {
+    const words = told(error);
+    if (error instanceof Unreachable) {
+      banner.hidden = false;
+      patch(banner, [document.createTextNode(`${words.what} Trying again in ${Math.round(wait / 1000)} s. `), h("button", { type: "button", onclick: () => this.poll.now() }, "Try now")]);
+    } else {
+      this.problem = words;
+    }
+    main.setAttribute("aria-busy", "false");
+    this.draw();
+  }
+
+  draw() {
+    if (this.ended) return;
+    const title = this.view.title(this.context);
+    document.title = `${title} · Asterism`;
+    const nodes = [h("h1", { tabindex: "-1" }, title)];
+    if (this.problem) nodes.push(h("div", { class: "problem", role: "alert" }, h("p", null, h("strong", null, this.problem.what)), this.problem.todo && h("p", null, this.problem.todo)));
+    if (this.data !== null) nodes.push(this.view.render(this.data, this.context));
+    else if (!this.problem) nodes.push(h("p", { class: "quiet" }, "Loading …"));
+    patch(main, nodes);
+  }
+
+  end() {
+    this.ended = true;
+    this.poll.stop();
+  }
+}
+
+/** Show the page of the address, which may be the one that is shown with other words behind it. */
+async function show({ focus }) {
+  const [view, params] = matched(location.pathname);
+  for (const link of document.querySelectorAll("#nav a")) {
+    if (link.getAttribute("href") === view.nav) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  if (shown?.view === view && shown.path === location.pathname) {
+    await shown.turn();
+    if (document.activeElement === document.body) main.querySelector(".scroll")?.focus();
+    return;
+  }
+  shown?.end();
+  shown = new Shown(view, params);
+  patch(main, []);
+  banner.hidden = true;
+  announce("");
+  main.setAttribute("aria-busy", "true");
+  shown.draw();
+  window.scrollTo(0, 0);
+  if (focus) main.querySelector("h1").focus();
+  await shown.poll.now();
+}
+
+/** Go to an address of these pages. */
+export function go(href) {
+  history.pushState(null, "", href);
+  return show({ focus: true });
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.("a[href]");
+  if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  const to = new URL(link.href);
+  if (to.origin !== location.origin || !/^\/ui(\/|$)/.test(to.pathname) || /^\/ui\/(api|static)(\/|$)/.test(to.pathname) || link.classList.contains("skip")) return;
+  event.preventDefault();
+  go(to.pathname + to.search);
+});
+
+document.addEventListener("submit", (event) => {
+  // A form of filters: what is chosen becomes the address.
+  if (!event.target.matches?.("form.filters")) return;
+  event.preventDefault();
+  const query = new URLSearchParams([...new FormData(event.target)].filter(([, value]) => value !== ""));
+  const text = query.toString();
+  go(location.pathname + (text ? `?${text}` : ""));
+});
+
+document.addEventListener("change", (event) => {
+  if (event.target.matches?.("form.filters select")) event.target.form.requestSubmit();
+});
+
+window.addEventListener("popstate", () => show({ focus: true }));
+
+let settle = null;
+window.addEventListener("resize", () => {
+  clearTimeout(settle);
+  settle = setTimeout(() => shown?.data !== null && shown?.draw(), 150);
+});
+
+const THEMES = ["system", "light", "dark"];
+const theme = document.getElementById("theme");
+
+function themed() {
+  theme.textContent = `Theme: ${document.documentElement.dataset.theme ?? "system"}`;
+}
+
+theme.addEventListener("click", () => {
+  const next = THEMES[(THEMES.indexOf(document.documentElement.dataset.theme ?? "system") + 1) % THEMES.length];
+  if (next === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = next;
+  try {
+    if (next === "system") localStorage.removeItem("asterism-theme");
+    else localStorage.setItem("asterism-theme", next);
+  } catch {
+    // It holds until the page is left.
+  }
+  themed();
+});
+themed();
+show({ focus: false });

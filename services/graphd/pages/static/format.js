@@ -1,0 +1,53 @@
+// Numbers, sizes and times as people read them.
+
+import { h } from "./dom.js";
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+
+/** A whole number, or a dash where it is not known. */
+export const count = (n) => (n === null || n === undefined ? "–" : whole.format(n));
+
+/** A number to four digits; very large and very small ones by powers of ten. */
+export function real(n) {
+  if (n === null || n === undefined) return "–";
+  if (n === 0) return "0";
+  const size = Math.abs(n);
+  return size >= 1e7 || size < 1e-3 ? n.toExponential(2).replace(/\.?0+e/, "e") : new Intl.NumberFormat("en", { maximumSignificantDigits: 4 }).format(n);
+}
+
+/** A share of one. */
+export const percent = (n) => (n === null || n === undefined ? "–" : `${new Intl.NumberFormat("en", { maximumSignificantDigits: 3 }).format(100 * n)} %`);
+
+/** Bytes by powers of 1024; 0 is not known. */
+export function bytes(n) {
+  if (!n) return "–";
+  let unit = 0;
+  for (; n >= 1024 && unit < 5; unit += 1) n /= 1024;
+  return `${new Intl.NumberFormat("en", { maximumFractionDigits: n < 10 && unit ? 1 : 0 }).format(n)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
+}
+
+/** Seconds. */
+export function seconds(n) {
+  if (n === null || n === undefined) return "–";
+  if (n < 1e-3) return `${real(1e6 * n)} µs`;
+  if (n < 1) return `${real(Number((1e3 * n).toPrecision(3)))} ms`;
+  if (n < 60) return `${n < 10 ? n.toFixed(1) : Math.round(n)} s`;
+  if (n < 3600) return `${Math.floor(n / 60)} min ${Math.round(n % 60)} s`;
+  if (n < 86400) return `${Math.floor(n / 3600)} h ${Math.round((n % 3600) / 60)} min`;
+  return `${Math.floor(n / 86400)} d ${Math.round((n % 86400) / 3600)} h`;
+}
+
+/** A moment, in milliseconds since 1970; 0 is not yet. */
+export function moment(ms) {
+  if (!ms) return "–";
+  const at = new Date(ms);
+  const pad = (n) => String(n).padStart(2, "0");
+  const day = `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}`;
+  return h("time", { datetime: at.toISOString() }, `${day} ${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`);
+}
+
+/** The first digits of a digest or uuid, all of it for those who ask. */
+export const short = (text) => (text ? h("code", { title: text }, text.slice(0, 12)) : "–");
+
+/** What a number is of: 1 part, 2 parts. */
+export const of = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;

@@ -1,0 +1,113 @@
+// What several pages show: tables, pagers, states, progress, questions.
+
+import { h } from "./dom.js";
+import { count } from "./format.js";
+
+/** The address of this page with other words behind it; an empty one is left out. */
+export function address(changes) {
+  const query = new URLSearchParams(location.search);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === "" || value === null || value === undefined || value === 0) query.delete(name);
+    else query.set(name, value);
+  }
+  const text = query.toString();
+  return location.pathname + (text ? `?${text}` : "");
+}
+
+/**
+ * A table that scrolls by itself where it is wide.
+ *
+ * Columns: {label, cell: row => node or text, number: digits stand below each other, head: it names the row, sort: by what
+ * the server sorts}. `sorted` is [what, "asc" or "desc"].
+ */
+export function table({ id, caption, columns, rows, sorted = null, empty = "There are none.", key = null }) {
+  const heads = columns.map((column) => {
+    if (!column.sort) return h("th", { scope: "col", class: column.number && "number" }, column.label);
+    const mine = sorted?.[0] === column.sort;
+    const next = mine && sorted[1] === "asc" ? "desc" : "asc";
+    const arrow = mine ? (sorted[1] === "asc" ? " ▲" : " ▼") : "";
+    return h(
+      "th",
+      { scope: "col", class: column.number && "number", "aria-sort": mine ? (sorted[1] === "asc" ? "ascending" : "descending") : null },
+      h("a", { href: address({ sort: column.sort, order: next, offset: null }), "data-keep": true }, column.label, h("span", { "aria-hidden": "true" }, arrow)),
+    );
+  });
+  const body = rows.map((row) =>
+    h(
+      "tr",
+      key ? { id: `${id}-${key(row)}` } : null,
+      columns.map((column) => h(column.head ? "th" : "td", { scope: column.head ? "row" : null, class: column.number ? "number" : column.wide ? "wide" : null }, column.cell(row))),
+    ),
+  );
+  if (!rows.length) body.push(h("tr", null, h("td", { colspan: columns.length, class: "none" }, empty)));
+  return h(
+    "div",
+    { class: "scroll", role: "region", tabindex: "0", "aria-labelledby": `${id}-caption` },
+    h("table", { id }, h("caption", { id: `${id}-caption` }, caption), h("thead", null, h("tr", null, heads)), h("tbody", null, body)),
+  );
+}
+
+/** Which rows of how many are shown, and the ways to the others. */
+export function pager({ offset, limit, total, shown }) {
+  const last = offset + shown;
+  return h(
+    "nav",
+    { class: "pager", "aria-label": "Further rows" },
+    h("span", null, total ? `${count(offset + 1)}–${count(last)} of ${count(total)}` : "none"),
+    step("First", offset > 0, { offset: null }),
+    step("Previous", offset > 0, { offset: Math.max(0, offset - limit) }),
+    step("Next", last < total, { offset: last }),
+    step("Last", last < total, { offset: Math.floor((total - 1) / limit) * limit }),
+  );
+}
+
+/** A way to other rows of the same page, or where there is none, its name. */
+export const step = (label, there, changes) =>
+  there ? h("a", { href: address(changes), "data-keep": true, class: "step" }, label) : h("span", { class: "step off", "aria-disabled": "true" }, label);
+
+/** A state by its name, not by its colour alone. */
+export const state = (name, ending = null) => h("span", { class: `state ${name.toLowerCase()}` }, ending ? `${name}, ending as ${ending}` : name);
+
+/** Whether a daemon is there. */
+export const presence = (online) => h("span", { class: `state ${online ? "finished" : "failed"}` }, online ? "online" : "offline");
+
+/** How far something is, as a bar and in words. */
+export function progress(fraction, label) {
+  if (fraction === null) return h("span", null, "not counted yet");
+  const part = Math.floor(1000 * fraction) / 10;
+  return h("span", { class: "far" }, h("progress", { max: 100, value: part, "aria-label": label }, `${part} %`), h("span", null, ` ${part} %`));
+}
+
+/** Names and values. */
+export const facts = (pairs) => h("dl", { class: "facts" }, pairs.filter(Boolean).map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
+
+/** Few figures, large. */
+export const figures = (items) =>
+  h("ul", { class: "figures" }, items.filter(Boolean).map(([name, value, more, href]) => h("li", null, h("span", { class: "name" }, href ? h("a", { href }, name) : name), h("span", { class: "value" }, value), more && h("span", { class: "more" }, more))));
+
+/** A field with its name. */
+export const field = (label, control) => h("label", { class: "field" }, h("span", null, label), control);
+
+/** A choice among texts; pairs are [value, words]. */
+export const select = (name, pairs, chosen, more = {}) =>
+  h("select", { name, ...more }, pairs.map(([value, words]) => h("option", { value, selected: value === chosen }, words)));
+
+/** Ask the reader; true where he says yes. Escape is no. */
+export function sure({ title, text, yes }) {
+  return new Promise((resolve) => {
+    const dialog = h(
+      "dialog",
+      { "aria-labelledby": "sure-title", "aria-describedby": "sure-text", onclose: () => (dialog.remove(), resolve(dialog.returnValue === "yes")) },
+      h("h2", { id: "sure-title" }, title),
+      h("p", { id: "sure-text" }, text),
+      h(
+        "div",
+        { class: "buttons" },
+        h("button", { type: "button", autofocus: true, onclick: () => dialog.close("no") }, "Cancel"),
+        h("button", { type: "button", class: "danger", onclick: () => dialog.close("yes") }, yes),
+      ),
+    );
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}

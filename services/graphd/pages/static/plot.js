@@ -1,0 +1,205 @@
+// Plots as SVG: lines over time, histograms, points by part. Each has a title and a description for those who do not see it,
+// and the same numbers as a table below.
+
+import { h, s } from "./dom.js";
+
+const HEIGHT = 250;
+const MARGIN = { top: 14, right: 14, bottom: 44, left: 66 };
+const LEAST_WIDTH = 260;
+const MOST_WIDTH = 1140;
+
+/** How wide a plot may be: text keeps its size on narrow screens. */
+function room() {
+  const main = document.getElementById("main");
+  const style = getComputedStyle(main);
+  const inner = main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - 34;
+  return Math.round(Math.max(LEAST_WIDTH, Math.min(inner, MOST_WIDTH)));
+}
+
+/** Round numbers from low to high, about as many as asked for. */
+export function ticks(low, high, about) {
+  const span = high - low;
+  if (!(span > 0)) return [low];
+  const rough = span / Math.max(1, about);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].find((m) => m * power >= rough) * power;
+  const found = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i += 1) found.push(i * step);
+  return found;
+}
+
+/** Powers of ten from low to high, thinned out to about as many as asked for. */
+export function decades(low, high, about) {
+  const first = Math.ceil(Math.log10(low) - 1e-9);
+  const last = Math.floor(Math.log10(high) + 1e-9);
+  const step = Math.max(1, Math.ceil((last - first + 1) / Math.max(1, about)));
+  const found = [];
+  for (let e = first; e <= last; e += step) found.push(10 ** e);
+  return found;
+}
+
+function linear(low, high, from, to) {
+  return (value) => from + ((value - low) / (high - low || 1)) * (to - from);
+}
+
+function logarithmic(low, high, from, to) {
+  const scale = linear(Math.log10(low), Math.log10(high), from, to);
+  return (value) => scale(Math.log10(Math.max(value, low)));
+}
+
+/** The y axis with its lines, over all of the plot. */
+function yAxis(width, y, at, text, label) {
+  const right = width - MARGIN.right;
+  return s(
+    "g",
+    { class: "axis" },
+    at.map((value) => [
+      s("line", { class: "grid", x1: MARGIN.left, x2: right, y1: y(value), y2: y(value) }),
+      s("text", { x: MARGIN.left - 8, y: y(value) + 4, "text-anchor": "end" }, text(value)),
+    ]),
+    s("text", { class: "label", transform: `translate(14 ${(MARGIN.top + HEIGHT - MARGIN.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, label),
+  );
+}
+
+function xAxis(width, x, at, text, label) {
+  const bottom = HEIGHT - MARGIN.bottom;
+  return s(
+    "g",
+    { class: "axis" },
+    s("line", { class: "base", x1: MARGIN.left, x2: width - MARGIN.right, y1: bottom, y2: bottom }),
+    at.map((value) => [
+      s("line", { class: "tick", x1: x(value), x2: x(value), y1: bottom, y2: bottom + 5 }),
+      // What stands at an edge is not cut off by it.
+      s("text", { x: x(value), y: bottom + 18, "text-anchor": x(value) > width - MARGIN.right - 16 ? "end" : "middle" }, text(value)),
+    ]),
+    s("text", { class: "label", x: (MARGIN.left + width - MARGIN.right) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, label),
+  );
+}
+
+function figure({ id, title, desc, width, marks, legend, data }) {
+  return h(
+    "figure",
+    { id, class: "plot" },
+    h("figcaption", null, title),
+    legend && h("ul", { class: "legend" }, legend.map(([style, name]) => h("li", null, s("svg", { class: "swatch", viewBox: "0 0 26 10", width: 26, height: 10, "aria-hidden": "true" }, s("line", { class: style, x1: 1, x2: 25, y1: 5, y2: 5 })), name))),
+    s("svg", { role: "img", "aria-labelledby": `${id}-title ${id}-desc`, viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT }, s("title", { id: `${id}-title` }, title), s("desc", { id: `${id}-desc` }, desc), marks),
+    data && h("details", null, h("summary", null, "The numbers"), data),
+  );
+}
+
+/**
+ * Lines over time.
+ *
+ * `times` are milliseconds; a series is {name, style, values}, null where there is none. `log` draws y by its logarithm.
+ */
+export function lines({ id, title, desc, times, series, unit, text, log = false, data = null }) {
+  const width = room();
+  const values = series.flatMap((one) => one.values).filter((value) => value !== null && (!log || value > 0));
+  const [first, last] = [times[0], times[times.length - 1]];
+  const x = linear(first, last, MARGIN.left, width - MARGIN.right);
+  const bottom = HEIGHT - MARGIN.bottom;
+  let y;
+  let marks;
+  if (log) {
+    const low = 10 ** Math.floor(Math.log10(Math.min(...values, 1e-3)));
+    const high = 10 ** Math.ceil(Math.log10(Math.max(...values, low * 10)));
+    y = logarithmic(low, high, bottom, MARGIN.top);
+    marks = decades(low, high, 6);
+  } else {
+    const high = Math.max(...values, 1e-9) * 1.05;
+    y = linear(0, high, bottom, MARGIN.top);
+    marks = ticks(0, high, 5);
+  }
+  const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: last - first < 300_000 ? "2-digit" : undefined });
+  const at = times.length > 1 ? Array.from({ length: width > 500 ? 5 : 3 }, (_, i, all = width > 500 ? 4 : 2) => first + (i * (last - first)) / all) : [first];
+  const drawn = series.map((one) => {
+    let path = "";
+    let pen = false;
+    one.values.forEach((value, i) => {
+      if (value === null || (log && value <= 0)) {
+        pen = false;
+        return;
+      }
+      const lonely = !pen && (one.values[i + 1] ?? null) === null;
+      path += `${pen ? "L" : "M"}${x(times[i]).toFixed(1)} ${y(value).toFixed(1)}${lonely ? "h1.5" : ""}`;
+      pen = true;
+    });
+    return s("path", { class: `line ${one.style}`, d: path });
+  });
+  return figure({
+    id,
+    title,
+    desc,
+    width,
+    legend: series.length > 1 ? series.map((one) => [one.style, one.name]) : null,
+    marks: [yAxis(width, y, marks, text, unit), xAxis(width, x, at, clock, "time of day"), drawn],
+    data,
+  });
+}
+
+/** A histogram over a logarithmic axis: bars are shares of rows, the stepped line shares of their weight. */
+export function histogram({ id, title, desc, bars, rows, weight, text, percent, data = null }) {
+  const width = room();
+  const low = bars[0].low;
+  const high = bars[bars.length - 1].high;
+  const x = logarithmic(low, high, MARGIN.left, width - MARGIN.right);
+  const bottom = HEIGHT - MARGIN.bottom;
+  const shares = bars.map((bar) => [rows ? bar.rows / rows : 0, weight ? bar.weight / weight : 0]);
+  const most = Math.max(...shares.flat()) * 1.05 || 1;
+  const y = linear(0, most, bottom, MARGIN.top);
+  const at = high / low > 30 ? decades(low, high, width > 500 ? 9 : 5) : ticks(low, high, width > 500 ? 7 : 4).filter((value) => value > 0);
+  const edges = bars.map((bar) => [x(bar.low), x(bar.high)]);
+  let step = "";
+  shares.forEach(([, share], i) => {
+    step += `${i ? "L" : "M"}${edges[i][0].toFixed(1)} ${y(share).toFixed(1)}L${edges[i][1].toFixed(1)} ${y(share).toFixed(1)}`;
+  });
+  return figure({
+    id,
+    title,
+    desc,
+    width,
+    legend: [
+      ["s1 thick", "share of the rows"],
+      ["s2", "share of the weight"],
+    ],
+    marks: [
+      yAxis(width, y, ticks(0, most, 4), percent, "share"),
+      shares.map(([share], i) => s("rect", { class: "bar", x: edges[i][0].toFixed(1), width: Math.max(1, edges[i][1] - edges[i][0] - 1).toFixed(1), y: y(share).toFixed(1), height: (bottom - y(share)).toFixed(1) })),
+      s("path", { class: "line s2", d: step }),
+      xAxis(width, x, at, text, "weight, by its logarithm"),
+    ],
+    data,
+  });
+}
+
+/** Points by part, y by its logarithm, with a bound drawn across; zeros stand on the floor. */
+export function points({ id, title, desc, xs, series, bound, label, text, data = null }) {
+  const width = room();
+  const bottom = HEIGHT - MARGIN.bottom;
+  const positive = series.flatMap((one) => one.values).filter((value) => value > 0);
+  const low = 10 ** Math.floor(Math.log10(Math.min(...positive, bound) / 10));
+  const high = 10 ** Math.ceil(Math.log10(Math.max(...positive, bound) * 2));
+  const x = linear(Math.min(...xs) - 0.5, Math.max(...xs) + 0.5, MARGIN.left, width - MARGIN.right);
+  const y = logarithmic(low, high, bottom, MARGIN.top);
+  const at = ticks(Math.min(...xs), Math.max(...xs), width > 500 ? 8 : 4).filter(Number.isInteger);
+  return figure({
+    id,
+    title,
+    desc,
+    width,
+    legend: [...series.map((one) => [`${one.style} thick`, one.name]), ["bound", "bound: beyond it a version is refused"]],
+    marks: [
+      yAxis(width, y, decades(low, high, 6), text, label),
+      s("line", { class: "bound", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(bound), y2: y(bound) }),
+      series.map((one, k) =>
+        one.values.map((value, i) =>
+          k % 2
+            ? s("rect", { class: `dot ${one.style}`, x: (x(xs[i]) - 2.6).toFixed(1), y: (y(value) - 2.6).toFixed(1), width: 5.2, height: 5.2 })
+            : s("circle", { class: `dot ${one.style}`, cx: x(xs[i]).toFixed(1), cy: y(value).toFixed(1), r: 3 }),
+        ),
+      ),
+      xAxis(width, x, at, String, "part"),
+    ],
+    data,
+  });
+}

@@ -1,0 +1,157 @@
+// One version: what its weights are like, how they are spread, and how exactly its tables are theirs.
+
+import { get, told } from "../api.js";
+import { h } from "../dom.js";
+import { count, moment, of, percent, real, short } from "../format.js";
+import { facts, field, select, table } from "../parts.js";
+import { histogram, points } from "../plot.js";
+
+export const nav = "/ui/spaces";
+export const title = ({ params }) => `Version ${params.version} of ${params.space}`;
+export const pace = { least: 10000, most: 60000 };
+export const key = ({ version }) => JSON.stringify(version);
+
+const named = (row) => `${row.element} ${row.type}${row.weight_name ? `, by ${row.weight_name}` : ""}`;
+const chosenOf = (rows, query) => rows.find((row) => `${row.element}:${row.type_id}:${row.weight_name}` === query.get("weights")) ?? rows.find((row) => row.positive > 0 && row.effective !== row.positive) ?? rows[0];
+
+export async function load(context) {
+  const { params, query, signal, memory } = context;
+  const at = `/spaces/${encodeURIComponent(params.space)}/versions`;
+  const [versions, weights] = await Promise.all([get(at, {}, signal), get(`${at}/${encodeURIComponent(params.version)}/weights`, {}, signal)]);
+  const version = versions.find((one) => String(one.version) === params.version) ?? null;
+  const chosen = chosenOf(weights, query);
+  let audit = null;
+  if (chosen) {
+    const words = { element: chosen.element, type_id: chosen.type_id, weight: chosen.weight_name };
+    const which = JSON.stringify([params, words]);
+    audit = await get(`${at}/${encodeURIComponent(params.version)}/audit`, words, signal);
+    if (memory.which !== which) {
+      // It may take a while, for it is read from all images; a version does not change, so that it is asked for once.
+      memory.which = which;
+      memory.spread = null;
+      get(`${at}/${encodeURIComponent(params.version)}/spread`, words, undefined, 70_000)
+        .catch((error) => ({ problem: told(error) }))
+        .then((spread) => {
+          if (memory.which !== which) return;
+          memory.spread = spread;
+          context.redraw();
+        });
+    }
+  }
+  return { version, weights, chosen, audit };
+}
+
+function spreadPlot(chosen, spread) {
+  if (!spread) return h("p", { role: "status" }, "The weights are being read from the images of all parts …");
+  if (spread.problem) return h("div", { class: "problem" }, h("p", null, h("strong", null, spread.problem.what)), h("p", null, spread.problem.todo));
+  if (!spread.bars.length) return h("p", null, "No row has a positive weight: there is nothing to draw by weight.");
+  const heaviest = spread.bars[spread.bars.length - 1];
+  const most = spread.bars.reduce((best, bar) => (bar.rows > best.rows ? bar : best));
+  return histogram({
+    id: "spread",
+    title: `How the weights of ${named(chosen)} are spread`,
+    desc: `A histogram of ${count(spread.rows)} rows of positive weight from ${real(spread.bars[0].low)} to ${real(heaviest.high)}. Most rows, ${percent(most.rows / spread.rows)}, weigh from ${real(most.low)} to ${real(most.high)}. The heaviest bar has ${percent(heaviest.rows / spread.rows)} of the rows and ${percent(heaviest.weight / spread.weight)} of the weight.`,
+    bars: spread.bars,
+    rows: spread.rows,
+    weight: spread.weight,
+    text: real,
+    percent: (value) => percent(Number(value.toPrecision(3))),
+    data: table({
+      id: "spread-numbers",
+      caption: "Rows by weight",
+      rows: spread.bars,
+      columns: [
+        { label: "From", head: true, cell: (bar) => real(bar.low) },
+        { label: "Below", number: true, cell: (bar) => real(bar.high) },
+        { label: "Rows", number: true, cell: (bar) => count(bar.rows) },
+        { label: "Of their weight", number: true, cell: (bar) => percent(bar.weight / spread.weight) },
+      ],
+    }),
+  });
+}
+
+function auditPlot(chosen, audit) {
+  const worst = Math.max(...audit.runs.map((run) => run.audit_tv));
+  const span = (run) => (run.first === run.last ? run.first : `${run.first}–${run.last}`);
+  return points({
+    id: "audit",
+    title: `How exactly the alias tables of ${named(chosen)} are these weights`,
+    desc: `For each part the total variation between its table's law and its weights, and the largest relative error of one share, as found when it was built. The largest total variation is ${real(worst)}; a version is refused beyond ${real(audit.limit_tv)}. Zeros stand on the lower edge.`,
+    xs: audit.runs.map((run) => (run.first + run.last) / 2),
+    series: [
+      { name: "total variation", style: "s1", values: audit.runs.map((run) => run.audit_tv) },
+      { name: "largest relative error", style: "s2", values: audit.runs.map((run) => run.audit_rel) },
+    ],
+    bound: audit.limit_tv,
+    label: "error",
+    text: real,
+    data: table({
+      id: "audit-numbers",
+      caption: "The audit by part",
+      rows: audit.runs,
+      columns: [
+        { label: "Part", head: true, cell: span },
+        { label: "Rows of positive weight", number: true, cell: (run) => count(run.positive) },
+        { label: "Sum of weights", number: true, cell: (run) => real(run.weight) },
+        { label: "Total variation", number: true, cell: (run) => real(run.audit_tv) },
+        { label: "Largest relative error", number: true, cell: (run) => real(run.audit_rel) },
+        { label: "Shares below 2⁻⁶⁴", number: true, cell: (run) => count(run.underflow) },
+      ],
+    }),
+  });
+}
+
+export function render({ version, weights, chosen, audit }, { params, memory }) {
+  const space = `/ui/spaces/${encodeURIComponent(params.space)}`;
+  return [
+    h("p", { class: "crumbs" }, h("a", { href: space }, `Space ${params.space}`)),
+    version &&
+      facts([
+        ["State", version.current ? "current" : "superseded, still served"],
+        ["Published", moment(version.created_ms)],
+        ["By job", h("a", { href: `/ui/jobs/${version.job_id}` }, version.job_id)],
+        ["Shows writes up to commit", count(version.cut)],
+        ["Digest", short(version.digest)],
+        ["Pinned by", version.pins.length ? version.pins.slice(0, 20).map((pin) => h("div", null, pin.owner || `pin ${pin.pin_id}`)) : "nobody"],
+      ]),
+    h("h2", null, "What the weights are like"),
+    table({
+      id: "weights",
+      caption: "By type and name of weights, over all parts",
+      rows: weights,
+      key: (row) => `${row.element}-${row.type_id}-${row.weight_name}`,
+      empty: "The version holds nothing.",
+      columns: [
+        { label: "Type", head: true, cell: (row) => row.type },
+        { label: "Weights", wide: true, cell: (row) => (row.weight_name ? [row.weight_name, " = ", h("code", null, row.expression)] : "the rows' own") },
+        { label: "Rows", number: true, cell: (row) => count(row.count) },
+        { label: "Positive", number: true, cell: (row) => count(row.positive) },
+        { label: "Zero", number: true, cell: (row) => count(row.zero) },
+        { label: "Odd", cell: odd },
+        { label: "Sum", number: true, cell: (row) => real(row.weight) },
+        { label: "As even as", number: true, cell: (row) => (row.effective === null ? "–" : of(Math.round(row.effective), "row")) },
+        { label: "Heaviest row", number: true, cell: (row) => percent(row.largest_share) },
+        { label: "Draws are within", number: true, cell: (row) => real(row.error_bound) },
+      ],
+    }),
+    h("p", { class: "quiet" }, "“As even as” is the effective sample size, W² over the sum of squares: so many rows of equal weight would be as even. “Draws are within” bounds the total variation between draws and weights."),
+    chosen && [
+      h("h2", null, "Spread and audit"),
+      h("form", { class: "filters" }, field("Of the weights", select("weights", weights.map((row) => [`${row.element}:${row.type_id}:${row.weight_name}`, named(row)]), `${chosen.element}:${chosen.type_id}:${chosen.weight_name}`))),
+      spreadPlot(chosen, memory.spread),
+      auditPlot(chosen, audit),
+    ],
+  ];
+}
+
+/** What is odd of some weights, in words. */
+function odd(row) {
+  const said = [
+    [row.negative, "negative"],
+    [row.nan, "NaN"],
+    [row.infinite, "infinite"],
+    [row.subnormal, "subnormal"],
+    [row.underflow, "never drawn"],
+  ].filter(([n]) => n);
+  return said.length ? said.map(([n, what]) => `${count(n)} ${what}`).join(", ") : "nothing";
+}
