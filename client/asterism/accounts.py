@@ -52,6 +52,8 @@ class Explanation:
     """Of nodes and edges by type and part; of neighbors, and of a fanout's first hop, by edge type; what has none is left out."""
     reply_bytes: int
     """Of the sample, as a frame from graphd."""
+    condition: str
+    """How what satisfies the call's condition is found, in words; "" where it has none."""
     seed: int
     version: int
     token: str

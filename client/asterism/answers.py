@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -26,11 +26,15 @@ from asterism.records import (
     NodeRows,
     NodeSample,
     Subgraph,
+    Types,
+    Values,
+    VisitSample,
     WalkSample,
 )
-from asterism.session import edge_types_of
 from asterism_proto.arrays import Frame
 from asterism_proto.schema import Schema
+from asterism_proto.times import seen_as
+from asterism_proto.v1 import common_pb2 as pb
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -54,12 +58,19 @@ class Answered:
         return int(head.version)
 
 
+def _only(types: Sequence[int]) -> Types:
+    """int32[], the one type that a reply leaves out; -1 where there is none."""
+    return np.array(types[0] if types else -1, np.int32)
+
+
 def node_sample(to: Answered) -> NodeSample:
     """Drawn nodes."""
     asked, reply = to.asked, to.reply
+    types = reply.optional("types", "int32")
     return NodeSample(
         nodes=reply.array("ids", "int64"),
-        types=reply.array("types", "int32"),
+        types=_only(asked.types or [0]) if types is None else types,
+        lay_types=types is None,
         probabilities=reply.array("probabilities", "float64") if asked.want_probabilities else None,
         seed=asked.seed,
         version=to.version,
@@ -70,17 +81,17 @@ def node_sample(to: Answered) -> NodeSample:
 def nodes_like(to: Answered) -> NodeRows:
     """Nodes of the types of others."""
     drawn: Ids = to.reply.array("ids", "int64", 2)
-    return _rows(to, drawn, np.where(drawn >= 0, to.reply.array("types", "int32")[:, None], np.int32(-1)))
+    return _rows(to, drawn, to.reply.array("types", "int32")[:, None], lay=True)
 
 
 def negatives(to: Answered) -> NodeRows:
     """Nodes that are not some others."""
-    return _rows(to, to.reply.array("ids", "int64", 2), to.reply.array("types", "int32", 2))
+    return _rows(to, to.reply.array("ids", "int64", 2), to.reply.array("types", "int32", 2), lay=False)
 
 
-def _rows(to: Answered, nodes: Ids, types: NDArray[np.int32]) -> NodeRows:
+def _rows(to: Answered, nodes: Ids, types: Types, *, lay: bool) -> NodeRows:
     probabilities = to.reply.array("probabilities", "float64", 2) if to.asked.want_probabilities else None
-    return NodeRows(nodes=nodes, types=types, probabilities=probabilities, seed=to.asked.seed, version=to.version, token=to.token)
+    return NodeRows(nodes=nodes, types=types, lay_types=lay, probabilities=probabilities, seed=to.asked.seed, version=to.version, token=to.token)
 
 
 def graph_labels(to: Answered) -> GraphLabels:
@@ -110,13 +121,15 @@ def edge_sample(to: Answered) -> EdgeSample:
 def neighbor_sample(to: Answered) -> NeighborSample:
     """Drawn neighbors."""
     asked, reply = to.asked, to.reply
-    drawn: Ids = reply.array("ids", "int64", 2)
+    types = reply.optional("types", "int32", 2)
     return NeighborSample(
-        nodes=drawn,
-        types=edge_types_of(drawn, reply.optional("types", "int32", 2), asked.edge_types),
+        nodes=reply.array("ids", "int64", 2),
+        types=_only(asked.edge_types) if types is None else types,
+        lay_types=types is None,
         weights=reply.array("weights", "float32", 2) if asked.want_weights else None,
         edge_ids=reply.array("eids", "int64", 2) if asked.want_edge_ids else None,
         probabilities=reply.array("probabilities", "float64", 2) if asked.want_probabilities else None,
+        times=reply.arrays["times"] if asked.until.want_times else None,
         seed=asked.seed,
         version=to.version,
         token=to.token,
@@ -128,14 +141,16 @@ def fanout_sample(to: Answered) -> FanoutSample:
     asked, reply = to.asked, to.reply
     hops = []
     for h, hop in enumerate(asked.hops):
-        drawn: Ids = reply.array(f"ids.{h}", "int64")
+        types = reply.optional(f"types.{h}", "int32")
         hops.append(
             FanoutHop(
-                nodes=drawn,
-                types=edge_types_of(drawn, reply.optional(f"types.{h}", "int32"), hop.edge_types),
+                nodes=reply.array(f"ids.{h}", "int64"),
+                types=_only(hop.edge_types) if types is None else types,
+                lay_types=types is None,
                 weights=reply.array(f"weights.{h}", "float32") if asked.want_weights else None,
                 edge_ids=reply.array(f"eids.{h}", "int64") if asked.want_edge_ids else None,
                 probabilities=reply.array(f"probabilities.{h}", "float64") if asked.want_probabilities else None,
+                times=reply.arrays.get(f"times.{h}"),
                 fanout=hop.count,
                 features=_features(to, str(h)),
             )
@@ -150,12 +165,10 @@ def walk_sample(to: Answered) -> WalkSample:
     asked, reply = to.asked, to.reply
     walked = reply.array("nodes", "int64", 2)
     types = reply.optional("types", "int32", 2)
-    if types is None:
-        via = np.array([asked.steps[s % len(asked.steps)].edge_types[0] for s in range(asked.length)], np.int32)
-        types = np.where(walked[:, 1:] >= 0, via[None, :], np.int32(-1))
     return WalkSample(
         nodes=walked,
-        types=types,
+        types=np.array([_only(asked.steps[s % len(asked.steps)].edge_types) for s in range(asked.length)], np.int32) if types is None else types,
+        lay_types=types is None,
         edge_ids=reply.array("eids", "int64", 2) if asked.want_edge_ids else None,
         starts=reply.array("starts", "int64") if asked.walks else None,
         seed=asked.seed,
@@ -164,11 +177,52 @@ def walk_sample(to: Answered) -> WalkSample:
     )
 
 
+def visit_sample(to: Answered) -> VisitSample:
+    """Nodes by visits."""
+    asked, reply = to.asked, to.reply
+    kinds, last = reply.optional("kinds", "int32", 2), to.schema.edge_types[asked.steps[-1].edge_types[0]]
+    only = to.schema.node_type_id(last.src_type if asked.direction == pb.IN else last.dst_type)
+    return VisitSample(
+        nodes=reply.array("ids", "int64", 2),
+        types=_only([only]) if kinds is None else kinds,
+        lay_types=kinds is None,
+        counts=reply.array("counts", "int64", 2),
+        seed=asked.seed,
+        version=to.version,
+        token=to.token,
+    )
+
+
 def subgraph(to: Answered) -> Subgraph:
     """A sampled subgraph."""
+    found = _subgraph(to, [reach.edge_type for reach in to.asked.reach], disjoint=to.asked.disjoint, seed=to.asked.seed)
+    return replace(found, times=_times(to)) if to.asked.until.want_times else found
+
+
+def ego_subgraphs(to: Answered) -> Subgraph:
+    """Subgraphs around seeds."""
+    return _subgraph(to, list(to.asked.edge_types), disjoint=to.asked.disjoint, seed=to.asked.seed)
+
+
+def labor(to: Answered) -> Subgraph:
+    """A subgraph whose edges were kept by shared variates."""
+    return _subgraph(to, [reach.edge_type for reach in to.asked.reach], disjoint=False, seed=to.asked.seed)
+
+
+def hgt(to: Answered) -> Subgraph:
+    """A subgraph of nodes drawn by budgets, with all edges among them."""
+    return _subgraph(to, list(to.asked.edge_types), disjoint=False, seed=to.asked.seed)
+
+
+def induced(to: Answered) -> Subgraph:
+    """An induced subgraph: nothing of it is drawn."""
+    return _subgraph(to, list(to.asked.edge_types), disjoint="indptr" in to.arrays, seed=0)
+
+
+def _subgraph(to: Answered, edge_types: Sequence[int], *, disjoint: bool, seed: int) -> Subgraph:
     asked, reply, found = to.asked, to.reply, to.reply.arrays
     none, nowhere = np.zeros(0, np.int64), np.zeros(0, np.float32)
-    edges = {to.schema.edge_types[reach.edge_type].name: reach.edge_type for reach in asked.reach}
+    edges = {to.schema.edge_types[edge_type].name: edge_type for edge_type in edge_types}
     types = [(i, t.name) for i, t in enumerate(to.schema.node_types)]
     nodes_of, edges_of = reply.array("node_counts", "int64", 2).tolist(), reply.array("edge_counts", "int64", 2).tolist()
     return Subgraph(
@@ -177,15 +231,24 @@ def subgraph(to: Answered) -> Subgraph:
         col={name: found.get(f"cols.{e}", none).astype(np.int64) for name, e in edges.items()},
         edge_ids={name: found.get(f"eids.{e}", none) for name, e in edges.items()} if asked.want_edge_ids else None,
         weights={name: found.get(f"weights.{e}", nowhere) for name, e in edges.items()} if asked.want_weights else None,
-        batch={name: found.get(f"trees.{i}", none).astype(np.int64) for i, name in types} if asked.disjoint else None,
+        batch={name: found.get(f"trees.{i}", none).astype(np.int64) for i, name in types} if disjoint else None,
         seeds=reply.array("seeds", "int32").astype(np.int64),
         num_sampled_nodes={name: tuple(nodes_of[i]) for i, name in types},
         num_sampled_edges={name: tuple(edges_of[at]) for at, name in enumerate(edges)},
         features=_features(to, "nodes"),
-        seed=asked.seed,
+        seed=seed,
         version=to.version,
         token=to.token,
     )
+
+
+def _times(to: Answered) -> dict[str, Values]:
+    """The times of edges, of the edge types that have any."""
+    out = {}
+    for e in (reach.edge_type for reach in to.asked.reach):
+        if dtype := seen_as(to.schema, e, incoming=to.asked.direction == pb.IN):
+            out[to.schema.edge_types[e].name] = to.reply.arrays.get(f"times.{e}", np.zeros(0, dtype))
+    return out
 
 
 def layer_sample(to: Answered) -> LayerSample:

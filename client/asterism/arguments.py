@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from asterism.records import FeatureValue, Ids, Ragged, Ragged2, Values, Weights
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import EdgeType, Feature, NodeType
+from asterism_proto.v1 import common_pb2 as pb
 
 MAX_COUNT = 1 << 31
 
@@ -44,6 +45,30 @@ def _first(array: NDArray[Any]) -> object:
         if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 63) <= value < 1 << 63:
             return value
     return array[0]
+
+
+def times(values: ArrayLike, rows: int) -> Values:
+    """``values`` as int64[rows] or float64[rows]: numbers, none of them NaN."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iuf"):
+        raise InvalidRequest(f"times: expected numbers [{rows}], got {array.dtype}{list(array.shape)}")
+    same_length("times", array, rows)
+    if array.dtype.kind == "f":
+        if np.isnan(array).any():
+            raise InvalidRequest(f"times[{int(np.argmax(np.isnan(array)))}] = nan: a time is a number")
+        return array.astype(np.float64, copy=False)
+    return array.astype(np.int64, copy=False) if array.dtype != np.uint64 else ids("times", array)
+
+
+def until(values: ArrayLike | None, rows: int, *, strict: bool, strategy: str, edge_times: bool) -> tuple[pb.Until | None, dict[str, Values]]:
+    """Until when a request's nodes see edges, and its section; (None, {}) where they see all."""
+    if strategy not in ("uniform", "last"):
+        raise InvalidRequest(f"strategy {strategy!r}: expected 'uniform' or 'last'")
+    if values is None:
+        if strict or strategy == "last" or edge_times:
+            raise InvalidRequest(f"strict={strict}, strategy={strategy!r}, edge_times={edge_times} without times; say the time of each node")
+        return None, {}
+    return pb.Until(strict=strict, last=strategy == "last", want_times=edge_times), {"times": times(values, rows)}
 
 
 def same_length(what: str, array: NDArray[Any], rows: int) -> None:
@@ -80,6 +105,11 @@ def features(columns: Mapping[str, Any] | None, rows: int, owner: NodeType | Edg
         else:
             checked[name] = _ragged(feature, column, rows)
     return checked
+
+
+def names_of(what: str, column: Any, rows: int) -> Ragged2:
+    """The names of edges' ends, as a column of bytes."""
+    return _ragged(Feature(name=f"{what}_names", kind="bytes"), column, rows)
 
 
 def _cast(feature: Feature, values: Values) -> Values:
@@ -212,6 +242,14 @@ Excluded = Ragged | tuple[ArrayLike, ArrayLike] | ArrayLike | None
 """What rows leave out: ``(indptr, ids)``, a record of neighbors, or an array with a row for each; -1 is none."""
 
 
+def indptr(values: ArrayLike, rows: int) -> Ids:
+    """``values`` as int64[g + 1], where each of g groups of ``rows`` begins, and where the last one ends."""
+    array = ids("indptr", values)
+    if not array.size or array[0] != 0 or array[-1] != rows or bool((np.diff(array) < 0).any()):
+        raise InvalidRequest(f"indptr of {len(array)} entries for {rows} nodes: it must rise from 0 to {rows}")
+    return array
+
+
 def left_out(pairs: ArrayLike, exclude: Excluded, *, shared: bool) -> dict[str, NDArray[Any]]:
     """What rows of negatives leave out, as a request's sections; none where that is nothing."""
     given = np.asarray(pairs)
@@ -230,6 +268,12 @@ def left_out(pairs: ArrayLike, exclude: Excluded, *, shared: bool) -> dict[str, 
     order = np.argsort(row, kind="stable")
     indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(rows)))]).astype(np.int64)
     return {"indptr": indptr, "excluded": node[order]}
+
+
+def sources(pairs: ArrayLike) -> Ids:
+    """The sources of pairs [m, 2], or of sources alone."""
+    given = np.asarray(pairs)
+    return ids("pairs", given if given.ndim == 1 else given[:, 0], least=-1)
 
 
 def _further(exclude: Excluded, rows: int) -> tuple[Ids, Ids] | tuple[()]:

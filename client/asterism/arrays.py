@@ -63,3 +63,30 @@ class Shown:
             columns = value.items() if isinstance(value, Mapping) else ()
             lines += [(f"{f.name}[{name!r}]", column) for name, column in columns] or [(f.name, value)]
         return table(type(self).__name__, ["", "holds", "begins with"], [(name, _shown(value), _begins(value)) for name, value in lines])
+
+
+class Typed(Shown):
+    """A record whose ``types`` may be made when they are first looked at, where they follow from its nodes and from what was asked.
+
+    They are a third of an answer, whose fresh memory costs about as much as its draws, and most trainers never look at them.
+    """
+
+    __slots__ = ("_laid",)
+
+    def __post_init__(self, lay_types: bool) -> None:
+        if lay_types:
+            object.__setattr__(self, "_laid", self.types)
+            object.__delattr__(self, "types")
+
+    @property
+    def _reached(self) -> Ids:
+        """int64, of the shape of ``types``: -1 where there is no node."""
+        nodes: Ids = self.nodes  # type: ignore[assignment]  # by `__getattr__`: subclasses have nodes
+        return nodes
+
+    def __getattr__(self, name: str) -> Types:
+        if name != "types":  # which is asked for here only where its slot is empty
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        types = np.where(self._reached >= 0, self._laid, np.int32(-1))
+        object.__setattr__(self, name, types)
+        return types

@@ -5,20 +5,31 @@ The adapters for PyTorch and TensorFlow are thin over this; nothing of either is
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from asterism import arguments, mixing
+from asterism.clusters import ClusterBatch, Grouping, described
+from asterism.clusters import Given as GivenClusters
 from asterism.epochs import EpochCursor
 from asterism.graph import Graph
 from asterism.patience import PATIENCE_S, patience, patiently
-from asterism.records import Ids
+from asterism.records import EdgeRows, Ids, LinkSeeds, Subgraph
+from asterism.saint import Sampler
 from asterism_proto.errors import InvalidRequest
 
 Make = Callable[[Graph, Ids, int], Any]
 """What a batch is made by, of the graph, the batch's nodes and the seed of its draws."""
+MakeOfEdges = Callable[[Graph, "EdgeRows | LinkSeeds", int], Any]
+"""What a batch is made by, of the graph, the batch's edges, with their negatives where there are any, and the seed of its draws."""
+
+MakeOfClusters = Callable[[Graph, ClusterBatch, int], Any]
+"""What a batch is made by, of the graph, the subgraph of the batch's clusters, and a seed."""
+MakeOfSubgraph = Callable[[Graph, Subgraph, int], Any]
+"""What a batch is made by, of the graph, the subgraph that was drawn, and a seed."""
 
 
 class Given(NamedTuple):
@@ -30,36 +41,31 @@ class Given(NamedTuple):
     value: Any
 
 
-class Batches:
-    """Every node of a type once an epoch over all ranks, in shuffled batches; each made by ``make`` in threads ahead of time.
-
-    Parameters as of `asterism.torch.NodeBatches`.
-    """
+class Epochs(ABC):
+    """Every row of something once an epoch over all ranks, in shuffled batches; each made in threads ahead of time."""
 
     def __init__(
-        self,
-        graph: Graph,
-        ntype: str,
-        batch_size: int,
-        make: Make | None = None,
-        *,
-        seed: int,
-        rank: int = 0,
-        world: int = 1,
-        ahead: int = 2,
-        patience_s: float = PATIENCE_S,
+        self, graph: Graph, size: Callable[[], int], batch_size: int, *, seed: int, rank: int, world: int, ahead: int, patience_s: float
     ) -> None:
         if graph.version is None:
             raise InvalidRequest(
                 f"space {graph.space!r} is read at its current version, which may change in an epoch; hold one: with graph.pin() as held"
             )
-        self.graph, self.ntype, self.seed = graph, ntype, arguments.seed(seed)
+        self.graph, self.seed = graph, arguments.seed(seed)
         self.batch_size, self._ahead = arguments.count("batch_size", batch_size, least=1), arguments.count("ahead", ahead)
-        self._make, self._patience_s = make, patience(patience_s)
+        self._patience_s = patience(patience_s)
         self.rank, self.world = rank, world
-        self._cursor = EpochCursor(graph.count_nodes(ntype), seed=self.seed, rank=rank, world=world)
+        self._cursor = EpochCursor(size(), seed=self.seed, rank=rank, world=world)
         self._parts: list[EpochCursor] = []
         """Of the workers that go through the rest of the epoch, as far as batches came; none: nobody has begun."""
+
+    @abstractmethod
+    def _made_of(self, places: Ids, key: int) -> Any:
+        """The batch of some places; ``key`` is the seed of its draws."""
+
+    @abstractmethod
+    def _said(self) -> dict[str, Any]:
+        """What it goes through, in plain values."""
 
     @property
     def epoch(self) -> int:
@@ -68,7 +74,7 @@ class Batches:
 
     @property
     def left(self) -> int:
-        """Nodes of this rank not yet visited in this epoch."""
+        """Places of this rank not yet visited in this epoch."""
         return self._rest().left
 
     def __iter__(self) -> Iterator[Any]:
@@ -84,7 +90,7 @@ class Batches:
         """Where this rank is, in plain values: batches that were given count as visited."""
         return {
             "version": self.graph.version,
-            "ntype": self.ntype,
+            **self._said(),
             "epoch": self.epoch,
             "seed": self.seed,
             "parts": [cursor.state_dict() for cursor in self._parts or self._cursor.split(1)],
@@ -107,9 +113,12 @@ class Batches:
         self._go_on(EpochCursor.resharded(renumbered, rank=self.rank, world=self.world), known[0])
 
     def _check(self, state: Mapping[str, Any]) -> None:
-        if (state["version"], state["ntype"]) != (self.graph.version, self.ntype):
+        mine = self._said()
+        theirs = {name: state.get(name) for name in mine}
+        if (state["version"], theirs) != (self.graph.version, mine):
+            of, here = (" ".join(repr(value) for value in said.values() if value) or "something else" for said in (theirs, mine))
             raise InvalidRequest(
-                f"the state is of {state['ntype']!r} in version {state['version']}, this reads {self.ntype!r} in version {self.graph.version}; "
+                f"the state is of {of} in version {state['version']}, this reads {here} in version {self.graph.version}; "
                 "make it with a graph of the version that the state is of"
             )
 
@@ -176,6 +185,32 @@ class Batches:
     def _value(self, places: Ids, key: int) -> Any:
         return patiently(lambda: self._made_of(places, key), self._patience_s)
 
+
+class Batches(Epochs):
+    """Every node of a type once an epoch over all ranks, in shuffled batches; each made by ``make`` in threads ahead of time.
+
+    Parameters as of `asterism.torch.NodeBatches`.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        ntype: str,
+        batch_size: int,
+        make: Make | None = None,
+        *,
+        seed: int,
+        rank: int = 0,
+        world: int = 1,
+        ahead: int = 2,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self.ntype, self._make = ntype, make
+        super().__init__(graph, lambda: graph.count_nodes(ntype), batch_size, seed=seed, rank=rank, world=world, ahead=ahead, patience_s=patience_s)
+
+    def _said(self) -> dict[str, Any]:
+        return {"ntype": self.ntype}
+
     def _made_of(self, places: Ids, key: int) -> Any:
         nodes = self.graph.nodes_at(self.ntype, places)
         return self._nodes(nodes) if self._make is None else self._make(self.graph, nodes, key)
@@ -183,3 +218,119 @@ class Batches:
     def _nodes(self, nodes: Ids) -> Any:
         """A batch that nothing is made of."""
         return nodes
+
+
+class LinkBatches(Epochs):
+    """Every edge of a type once an epoch over all ranks, in shuffled batches; each made by ``make`` in threads ahead of time.
+
+    Parameters as of `asterism.torch.EdgeBatches`.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        etype: str,
+        batch_size: int,
+        make: MakeOfEdges | None = None,
+        *,
+        negatives: Mapping[str, Any] | None = None,
+        weight: str = "",
+        where: str = "",
+        seed: int,
+        rank: int = 0,
+        world: int = 1,
+        ahead: int = 2,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self.etype, self._make, self._weight, self._where = etype, make, weight, where
+        self._negatives = None if negatives is None else dict(negatives)
+        wrong = sorted({"seed", "version", "edges", "etype"} & set(negatives or ()))
+        if wrong:
+            raise InvalidRequest(f"negatives of {', '.join(wrong)}: these are the batches' own; leave this out")
+        super().__init__(
+            graph,
+            lambda: graph.count_edges(etype, where=where),
+            batch_size,
+            seed=seed,
+            rank=rank,
+            world=world,
+            ahead=ahead,
+            patience_s=patience_s,
+        )
+
+    def _said(self) -> dict[str, Any]:
+        return {"etype": self.etype, "where": self._where}
+
+    def _made_of(self, places: Ids, key: int) -> Any:
+        edges = self.graph.edges_at(self.etype, places, weight=self._weight, where=self._where)
+        links = edges if self._negatives is None else self.graph.link_seeds(edges, self.etype, seed=key, **self._negatives)
+        return links if self._make is None else self._make(self.graph, links, key)
+
+
+class DrawnSubgraphs(Epochs):
+    """So many subgraphs an epoch over all ranks, each drawn as a whole by a sampler of `asterism.saint`, in threads ahead of time.
+
+    Parameters as of `asterism.torch.SaintBatches`.
+    """
+
+    def __init__(
+        self,
+        sampler: Sampler,
+        count: int,
+        make: MakeOfSubgraph | None = None,
+        *,
+        seed: int,
+        rank: int = 0,
+        world: int = 1,
+        ahead: int = 2,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._sampler, self._make, size = sampler, make, arguments.count("count", count, least=1)
+        super().__init__(sampler.graph, lambda: size, 1, seed=seed, rank=rank, world=world, ahead=ahead, patience_s=patience_s)
+
+    def _said(self) -> dict[str, Any]:
+        return {"sampler": self._sampler.described(), "count": self._cursor.size}
+
+    def _made_of(self, places: Ids, key: int) -> Any:
+        found = self._sampler.keyed(key)
+        return found if self._make is None else self._make(self.graph, found, key)
+
+
+class ClusterGroups(Epochs):
+    """Every cluster once an epoch over all ranks, in shuffled groups; each made by ``make`` in threads ahead of time.
+
+    Parameters as of `asterism.torch.ClusterBatches`.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        clusters: GivenClusters,
+        q: int,
+        make: MakeOfClusters | None = None,
+        *,
+        reading: Mapping[str, Any] | None = None,
+        seed: int,
+        rank: int = 0,
+        world: int = 1,
+        ahead: int = 2,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._make, how = make, dict(reading or {})
+        wrong = sorted({"nodes", "indptr", "ntype", "version"} & set(how))
+        if wrong:
+            raise InvalidRequest(f"reading with {', '.join(wrong)}: these are the batches' own; leave this out")
+
+        def size() -> int:
+            self._grouping = Grouping.of(graph, clusters, how, described(graph, None))
+            return self._grouping.clusters.count
+
+        super().__init__(graph, size, q, seed=seed, rank=rank, world=world, ahead=ahead, patience_s=patience_s)
+
+    def _said(self) -> dict[str, Any]:
+        return {"clusters": self._grouping.clusters.identity}
+
+    def _made_of(self, places: Ids, key: int) -> Any:
+        assert self.graph.version is not None
+        batch = self._grouping.batch(self.graph, places, self.graph.version)
+        return batch if self._make is None else self._make(self.graph, batch, key)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from asterism.display import graph_html, job_html
 from asterism.results import TaskResult
+from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
@@ -188,3 +189,10 @@ class Host:
             parts=message.parts,
             free_bytes=message.free_bytes,
         )
+
+
+def state_of(word: str) -> str:
+    """A job's state as it travels; InvalidRequest where it is none."""
+    if word.upper() not in pb.JobState.keys()[1:]:
+        raise InvalidRequest(f"job state {word!r}: expected QUEUE, RUNNING, FINISHED, FAILED or STOPPED")
+    return word.upper()

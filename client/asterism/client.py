@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from asterism import arguments
 from asterism.budgets import Traffic
-from asterism.catalog import Host, Job, SpaceInfo
+from asterism.catalog import Host, Job, SpaceInfo, state_of
 from asterism.graph import Graph
 from asterism.loading import Load
+from asterism.querying import Result, query
 from asterism.session import Session, left
 from asterism.transport import GrpcTransport, Transport
 from asterism.versions import PinInfo, VersionInfo
@@ -133,6 +134,31 @@ class Client:
         self.session.schema(name)
         return Graph(self.session, name, self)
 
+    def query(self, statement: str, parameters: Mapping[str, Any] | None = None, *, space: str | None = None, language: str = "ngql") -> Result:
+        """Run statements in the style of nGQL, and give the last one's table; ``docs/statements.md`` has them all.
+
+        Parameters
+        ----------
+        statement : str
+            One, or several with ``;`` between.
+        parameters : mapping, optional
+            What the text calls ``$name``: numbers, texts, and arrays of them.
+        space : str, optional
+            Where they begin; None: they say so themselves (``USE``). ``Result.space`` is where they end.
+        language : {"ngql", "euler"}
+            ``"euler"``: Euler's GQL.
+
+        Raises
+        ------
+        InvalidRequest
+            Where it is none: the message shows the line with a caret, ``error.place`` has what was expected, and whether it is cut short.
+
+        Examples
+        --------
+        >>> client.query("USE shop; SAMPLE 100 VERTICES ON item WHERE price > $least YIELD id, price", {"least": 3})  # doctest: +SKIP
+        """
+        return query(self.session, statement, parameters, space=space or "", language=language)
+
     def versions(self, space: str) -> list[VersionInfo]:
         """The published versions that are held, newest first, without their totals."""
         return [VersionInfo.from_proto(version) for version in self.session.catalog("list_versions", meta.SpaceRequest(space=space)).versions]
@@ -227,6 +253,8 @@ class Client:
         relation: str = "edge",
         parts: int = 8,
         direction: str = "both",
+        ids: str = "per_type",
+        salt: int = 0,
         build: bool = False,
     ) -> LoadedGraph:
         """Load a graph of PyG, DGL, NetworkX, igraph, SciPy or pandas into a space, made where it is not there, and commit it.
@@ -249,6 +277,8 @@ class Client:
             relation=relation,
             parts=parts,
             direction=direction,
+            ids=ids,
+            salt=salt,
             build=build,
         )
 
@@ -280,12 +310,13 @@ class Client:
         kind : str
             ``"build"`` publishes what is committed as the next version. ``"audit"`` reads a version again on every storaged:
             checksums, totals, the law of every alias table and row, both copies of every edge; it fails with the place where
-            something is wrong. ``"export-tables"`` writes a version's alias tables to files. ``"compact"`` gives the disk
-            space of overwritten and deleted blocks back.
+            something is wrong. ``"index"`` is a build that adds an index, for draws under conditions; later builds keep
+            it. ``"export-tables"`` writes alias tables to files. ``"compact"`` gives the disk space of deleted blocks back.
         options : mapping of str to str, optional
             Of ``"export-tables"``: ``format`` (``"parquet"``, ``"csv"`` or ``"csv,parquet"``) and ``to``, a folder that every
             storaged can write to, as an fsspec address; without it, files go to each storaged's own folder ``exports``.
-            Of ``"build"``: ``link="no"`` makes every part anew; without it what did not change is shared with versions before.
+            Of ``"index"``: ``type``, a node type; ``on``, a column; ``kind``, ``"range"`` or ``"hash"`` (texts too); ``drop="yes"``.
+            Of ``"build"`` and ``"index"``: ``link="no"`` makes every part anew; without it what did not change is shared with versions before.
         version : int
             Which one an audit or an export reads; 0 is the current one.
 
@@ -320,7 +351,7 @@ class Client:
         before : int
             Only jobs with a smaller id: the last one of the page before.
         """
-        wanted = [_state(word) for word in arguments.names(states)]
+        wanted = [state_of(word) for word in arguments.names(states)]
         request = meta.ListJobsRequest(space=space or "", states=wanted, limit=limit, before=before)
         return [Job.from_proto(job) for job in self.session.catalog("list_jobs", request).jobs]
 
@@ -364,9 +395,3 @@ class Client:
 
     def _learned(self, message: pb.Space) -> SpaceInfo:
         return self.session.learn(SpaceInfo.from_proto(message))
-
-
-def _state(word: str) -> str:
-    if word.upper() not in pb.JobState.keys()[1:]:
-        raise InvalidRequest(f"job state {word!r}: expected QUEUE, RUNNING, FINISHED, FAILED or STOPPED")
-    return word.upper()

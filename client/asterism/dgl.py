@@ -5,22 +5,17 @@ DGL is imported with this module; nobody inside `asterism` but its own adapters 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dgl
-import numpy as np
 
-from asterism import arguments
+from asterism.flows import Fanouts, Flows, Shared, drawn, hops_of, met
 from asterism.graph import Graph
-from asterism.records import Ids, Subgraph
+from asterism.records import Subgraph
 from asterism.torch import tensor
-from asterism_proto.errors import InvalidRequest
 
-__all__ = ["NeighborSampler", "blocks"]
+__all__ = ["LaborSampler", "NeighborSampler", "blocks"]
 
-Triple = tuple[str, str, str]
-Fanouts = Sequence[int] | Mapping[Triple, Sequence[int]]
 Seeds = Any
 """Node ids, as a tensor or array; by node type where there are several."""
 
@@ -50,19 +45,7 @@ class NeighborSampler:
     """
 
     def __init__(self, graph: Graph, fanouts: Fanouts, *, replace: bool = False, prob: str | None = None, edge_weights: bool = False) -> None:
-        if graph.version is None:
-            raise InvalidRequest(
-                f"space {graph.space!r} is read at its current version, which may change in an epoch; hold one: with graph.pin() as held"
-            )
-        types = {(t.src_type, t.relation, t.dst_type): t.name for t in graph.schema.edge_types}
-        if isinstance(fanouts, Mapping):
-            unknown = [triple for triple in fanouts if tuple(triple) not in types]
-            if unknown:
-                raise InvalidRequest(f"fanouts of {unknown}: there are edge types {list(types)}")
-            self._hops = {types[triple]: list(hops)[::-1] for triple, hops in fanouts.items()}
-        else:
-            self._hops = {name: list(fanouts)[::-1] for name in types.values()}
-        self._graph, self._replace, self._prob, self._edge_weights = graph, replace, prob, edge_weights
+        self._flows = Flows(graph, fanouts, replace=replace, prob=prob, weights=edge_weights)
 
     def sample_blocks(self, seeds: Seeds, *, seed: int | None = None) -> tuple[Any, Any, list[Any]]:
         """Input nodes, output nodes and blocks of a batch, the first layer's block first.
@@ -82,78 +65,90 @@ class NeighborSampler:
         Raises
         ------
         InvalidRequest
-            Where a seed is there twice, or is no node.
+            Where a seed is there twice, or is negative.
         """
-        schema = self._graph.schema
-        if not isinstance(seeds, Mapping):
-            if len(schema.node_types) > 1:
-                raise InvalidRequest(f"seeds without a type: there are {', '.join(t.name for t in schema.node_types)}; give a dict")
-            seeds = {schema.node_types[0].name: seeds}
-        by_type: dict[str, Ids] = {name: arguments.ids("seeds", np.asarray(some)) for name, some in seeds.items()}
-        kinds = [np.full(len(some), schema.node_type_id(name), np.int32) for name, some in by_type.items()]
-        found = self._graph.sample_subgraph(
-            np.concatenate(list(by_type.values())),
-            self._hops,
-            ntype=np.concatenate(kinds),
-            weighted=self._prob is not None,
-            weight=self._prob or "",
-            replace=self._replace,
-            direction="in",
-            expand="every",
-            weights=self._edge_weights,
-            seed=seed,
-        )
-        for name, some in by_type.items():
-            if found.num_sampled_nodes[name][0] != len(some):
-                once, counts = np.unique(some, return_counts=True)
-                raise InvalidRequest(f"seed {once[counts > 1][0]} of {name!r} is twice in a batch of {len(some)}; give each once")
-        made = blocks(found)
-        named = len(schema.node_types) > 1
-        ids = [{name: tensor(nodes[: _count(found, name, hop)]) for name, nodes in found.nodes.items()} for hop in (len(made), 0)]
-        inputs, outputs = (every if named else next(iter(every.values())) for every in ids)
-        return inputs, outputs, made
+        return _batch(self._flows, seeds, seed, "weight")
 
 
-def _count(found: Subgraph, node_type: str, hop: int) -> int:
-    """How many nodes of a type were met up to a hop."""
-    return sum(found.num_sampled_nodes[node_type][: hop + 1])
+class LaborSampler:
+    """Draws blocks as DGL's ``LaborSampler`` does, from a graph that is not in memory: nodes of a batch share neighbors where they can.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of one version, with ``direction: both``: from a `Graph.pin`, or `Graph.at`.
+    fanouts : list of int, or dict of triple to list of int
+        Neighbors that a node has messages from in each layer of the model, in expectation, the first layer's first; -1 are all.
+    prob : str, optional
+        Draw by these weights: ``"weight"`` are the edges' own, other names are tables. None: uniformly.
+    importance_sampling : int
+        Steps that make shared neighbors more probable, LABOR-i; below 0: as many as it takes, LABOR-*.
+    layer_dependency : bool
+        Whether all layers keep neighbors by the same variates.
+
+    Examples
+    --------
+    >>> sampler = LaborSampler(held, [10, 25], importance_sampling=1)  # doctest: +SKIP
+    >>> input_nodes, output_nodes, mfgs = sampler.sample_blocks(seeds)  # doctest: +SKIP
+    >>> conv(mfgs[0], features(input_nodes), edge_weight=mfgs[0].edata["edge_weights"])  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, graph: Graph, fanouts: Fanouts, *, prob: str | None = None, importance_sampling: int = 0, layer_dependency: bool = False
+    ) -> None:
+        self._flows = Shared(graph, fanouts, prob=prob, importance=max(importance_sampling, -1), layer_dependency=layer_dependency)
+
+    def sample_blocks(self, seeds: Seeds, *, seed: int | None = None) -> tuple[Any, Any, list[Any]]:
+        """Input nodes, output nodes and blocks of a batch, as of `NeighborSampler`, with the weights of a mean as ``edata["edge_weights"]``."""
+        return _batch(self._flows, seeds, seed, "edge_weights")
 
 
-def blocks(found: Subgraph) -> list[Any]:
+def _batch(flows: Flows, seeds: Seeds, seed: int | None, weights: str) -> tuple[Any, Any, list[Any]]:
+    """Input nodes, output nodes and blocks."""
+    found = flows.draw(flows.by_type(seeds), seed)
+    made = blocks(found, weights=weights)
+    named = len(found.nodes) > 1
+    ids = [{name: tensor(nodes[: met(found, name, hop)]) for name, nodes in found.nodes.items()} for hop in (len(made), 0)]
+    inputs, outputs = (every if named else next(iter(every.values())) for every in ids)
+    return inputs, outputs, made
+
+
+def blocks(found: Subgraph, *, weights: str = "weight") -> list[Any]:
     """The blocks of a subgraph, the farthest hop's first: what a model's first layer takes.
 
     Parameters
     ----------
     found : Subgraph
         Sampled with ``direction="in"`` and ``expand="every"``, as DGL samples.
+    weights : str
+        What the subgraph's weights are called, where it has any.
 
     Returns
     -------
     list of DGLGraph
-        Blocks with ids as ``srcdata[dgl.NID]``, ``dstdata[dgl.NID]`` and ``edata[dgl.EID]``, and ``edata["weight"]`` where the subgraph has weights.
+        Blocks with ids as ``srcdata[dgl.NID]``, ``dstdata[dgl.NID]`` and ``edata[dgl.EID]``, and ``edata[weights]`` where the subgraph has them.
         The destination nodes of each are the first of its source nodes, and the source nodes of the next block.
     """
-    hops = len(next(iter(found.num_sampled_nodes.values()))) - 1
     made = []
-    for hop in range(hops):
+    for hop in range(hops_of(found)):
         edges, sliced = {}, {}
-        for name, per_hop in found.num_sampled_edges.items():
+        for name in found.num_sampled_edges:
             triple = tuple(name.split(":"))
-            sliced[triple] = slice(sum(per_hop[:hop]), sum(per_hop[: hop + 1]))
+            sliced[triple] = drawn(found, name, hop)
             edges[triple] = (tensor(found.row[name][sliced[triple]]), tensor(found.col[name][sliced[triple]]))
         block = dgl.create_block(
             edges,
-            num_src_nodes={name: _count(found, name, hop + 1) for name in found.nodes},
-            num_dst_nodes={name: _count(found, name, hop) for name in found.nodes},
+            num_src_nodes={name: met(found, name, hop + 1) for name in found.nodes},
+            num_dst_nodes={name: met(found, name, hop) for name in found.nodes},
         )
         for name, ids in found.nodes.items():
-            block.srcnodes[name].data[dgl.NID] = tensor(ids[: _count(found, name, hop + 1)])
-            block.dstnodes[name].data[dgl.NID] = tensor(ids[: _count(found, name, hop)])
+            block.srcnodes[name].data[dgl.NID] = tensor(ids[: met(found, name, hop + 1)])
+            block.dstnodes[name].data[dgl.NID] = tensor(ids[: met(found, name, hop)])
         for triple, mine in sliced.items():
             name = ":".join(triple)
             if found.edge_ids is not None:
                 block.edges[triple].data[dgl.EID] = tensor(found.edge_ids[name][mine])
             if found.weights is not None:
-                block.edges[triple].data["weight"] = tensor(found.weights[name][mine])
+                block.edges[triple].data[weights] = tensor(found.weights[name][mine])
         made.append(block)
     return made[::-1]

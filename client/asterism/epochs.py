@@ -19,6 +19,8 @@ __all__ = ["EpochCursor"]
 
 Run = tuple[int, int, int]
 """Places start, start + stride, ...: (start, stride, count)."""
+_FEW = 1 << 16
+"""Up to so many numbers every order is as likely as any other: it is kept, 8 bytes each. Of more it is a permutation that takes no memory."""
 
 
 class EpochCursor:
@@ -48,6 +50,8 @@ class EpochCursor:
         if size < 0 or epoch < 0 or not 0 <= rank < world:
             raise InvalidRequest(f"size {size}, epoch {epoch}, rank {rank} of {world}: expected 0 or more, and a rank below world")
         self.size, self.seed, self.rank, self.world = size, seed, rank, world
+        self._order: tuple[int, NDArray[np.int64]] = (-1, np.zeros(0, np.int64))
+        """Of an epoch of few numbers, by its key."""
         self._begin(epoch, _share([(0, 1, size)], rank, world), 0)
 
     def _begin(self, epoch: int, runs: Sequence[Run], position: int) -> None:
@@ -71,7 +75,12 @@ class EpochCursor:
         stop = self.position + min(count, self.left)
         places = self._places(self.position, stop)
         self.position = stop
-        return mixing.permuted(places, self.size, mixing.key_of(self.seed, mixing.EPOCH, self.epoch))
+        key = mixing.key_of(self.seed, mixing.EPOCH, self.epoch)
+        if self.size > _FEW:
+            return mixing.permuted(places, self.size, key)
+        if self._order[0] != key:
+            self._order = key, mixing.shuffled(self.size, key)
+        return self._order[1][places]
 
     def _places(self, start: int, stop: int) -> NDArray[np.int64]:
         wanted = np.arange(start, stop, dtype=np.int64)
@@ -114,7 +123,7 @@ class EpochCursor:
             Where the state is of another size: of another version, that is.
         """
         if state["size"] != self.size:
-            raise InvalidRequest(f"the state is of {state['size']} nodes, there are {self.size}; read the version that it was made with")
+            raise InvalidRequest(f"the state is of {state['size']} places, there are {self.size}; read the version that it was made with")
         self.seed, self.rank, self.world = state["seed"], state["rank"], state["world"]
         self._begin(state["epoch"], [(start, stride, count) for start, stride, count in state["runs"]], state["position"])
 

@@ -65,6 +65,7 @@ class _Asking(Scans):
                 for s in reply.shares
             ),
             reply_bytes=reply.reply_bytes,
+            condition=reply.condition,
             seed=head.seed,
             version=reply.version,
             token=replay.token_of(method, head, arrays, reply),

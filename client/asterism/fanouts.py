@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from numpy.typing import ArrayLike
 
 from asterism import answers, arguments
+from asterism.names import NodeTypes
 from asterism.records import FanoutSample
-from asterism.sampling import Names, NodeTypes, Sampler, direction_of
+from asterism.sampling import Names, Sampler, direction_of
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import graphd_pb2 as wire
@@ -32,6 +33,10 @@ class Fanouts(Sampler):
         where: str = "",
         replace: bool = True,
         direction: str = "out",
+        times: ArrayLike | None = None,
+        strict: bool = False,
+        strategy: str = "uniform",
+        edge_times: bool = False,
         weights: bool = True,
         edge_ids: bool = False,
         probabilities: bool = False,
@@ -51,6 +56,9 @@ class Fanouts(Sampler):
             Neighbors per node of each hop.
         ntype, weighted, weight, where, replace, direction, weights, edge_ids, probabilities
             As of `sample_neighbors`.
+        times, strict, strategy, edge_times
+            As of `sample_neighbors`: the time of each node holds for all that is drawn from it, hop after hop. Hops along edge types
+            that have no times are drawn as without; of one hop all have some, or none.
         node_features : list of str, or dict of node type to list of str
             Features of the starts and of every drawn node to bring along, in the same request: of each node type what is named
             for it, or what it has of a list.
@@ -69,9 +77,9 @@ class Fanouts(Sampler):
         if isinstance(metapath, str) or len(metapath) != len(fanouts) or not fanouts:
             raise InvalidRequest(f"metapath {metapath!r} and fanouts {fanouts!r}: expected two lists of the same length, one entry per hop")
         steps = [self._session.edge_type_ids(self.space, arguments.type_names("metapath", step)) for step in metapath]
-        ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
-        node_type, arrays = self._starts(ids, ntype, steps[0], way)
+        node_type, arrays = self._starts(nodes, ntype, steps[0], way, version=version)
+        until, seen = arguments.until(times, len(arrays["nodes"]), strict=strict, strategy=strategy, edge_times=edge_times)
         used = arguments.seed(seed)
         counts = [arguments.count(f"fanouts[{h}]", fanout) for h, fanout in enumerate(fanouts)]
         head = wire.SampleFanoutRequest(
@@ -88,9 +96,10 @@ class Fanouts(Sampler):
             want_weights=weights,
             want_edge_ids=edge_ids,
             want_probabilities=probabilities,
+            until=until,
             node_features=wanted_features(self.schema, node_features),
         )
-        return self._sampled("sample_fanout", answers.fanout_sample, head, arrays)
+        return self._sampled("sample_fanout", answers.fanout_sample, head, arrays | seen)
 
 
 def wanted_features(schema: Schema, columns: Columns) -> list[wire.NodeColumns]:

@@ -8,6 +8,9 @@ from asterism_proto.schema import EdgeType, NodeType, Schema
 
 def check_fits(source: Schema, space: Schema) -> None:
     """Refuse a source that a space can not hold."""
+    if source.named != space.named or source.salt != space.salt:
+        told = [f"{schema.ids}{f' with salt {schema.salt}' if schema.named else ''}" for schema in (source, space)]
+        raise InvalidRequest(f"ids are {told[0]} in the source, {told[1]} in the space; say `ids` and `salt` as the space has them")
     for node_type in source.node_types:
         _check_type("node type", node_type, space.node_types[space.node_type_id(node_type.name)])
     for edge_type in source.edge_types:

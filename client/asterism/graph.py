@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,9 @@ from asterism import arguments, columns, written
 from asterism.catalog import Job
 from asterism.explain import Explainer
 from asterism.loading import find_nodes
+from asterism.names import written as written_ids
 from asterism.pins import TERM_S, Lease, Pinned
+from asterism.querying import Result, query
 from asterism.records import Features, FeatureValue
 from asterism.scans import Scans
 from asterism.session import Session
@@ -114,6 +116,15 @@ class Graph(Scans):
         """
         return Explainer(self)
 
+    def query(self, statement: str, parameters: Mapping[str, Any] | None = None, *, language: str = "ngql") -> Result:
+        """Run statements about this graph, and give the last one's table: as ``Client.query``, at the version that this graph is at.
+
+        Examples
+        --------
+        >>> graph.query("SAMPLE 10 NEIGHBORS FROM $users OVER buys YIELD src, dst, dst.price SEED 7", {"users": users})  # doctest: +SKIP
+        """
+        return query(self._session, statement, parameters, space=self.space, language=language, version=self._version(None))
+
     # -- reads ----------------------------------------------------------------------------------------------------
 
     def node_features(
@@ -140,7 +151,7 @@ class Graph(Scans):
         head = wire.NodeFeaturesRequest(space=self.space, version=self._version(version), type_id=type_id, names=wanted)
         owner = self.schema.node_types[type_id]
         asked = columns.Wanted(method="node_features", head=head, section="nodes", owner=owner, names=wanted)
-        return columns.read(self._session, asked, arguments.ids("nodes", nodes, least=-1))
+        return columns.read(self._session, asked, self._ids("nodes", nodes, [type_id], version))
 
     def edge_features(self, edge_ids: ArrayLike, names: str | Iterable[str], etype: str, *, version: int | None = None) -> dict[str, FeatureValue]:
         """Feature columns of edges of one type, by edge id; as `node_features` otherwise."""
@@ -191,7 +202,7 @@ class Graph(Scans):
     def find_nodes(self, ids: ArrayLike, ntype: str) -> NDArray[np.bool_]:
         """bool[n]: which ids were committed as nodes of a type, published or not."""
         type_id, _ = self._session.node_type(self.space, ntype)
-        return find_nodes(self._session, self.space, type_id, arguments.ids("ids", ids))
+        return find_nodes(self._session, self.space, type_id, written_ids("ids", ids, self.schema)[0])
 
     def build(self, wait: bool = True, *, timeout_s: float = 3600.0) -> Job:
         """Build and publish what is committed.

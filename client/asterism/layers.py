@@ -9,16 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism import answers, arguments
-from asterism.negatives import Negatives
+from asterism.links import Links
+from asterism.names import NodeTypes
 from asterism.records import Adjacency, Ids, LayerSample, LayerStack, MultiHop, Types
-from asterism.sampling import Names, NodeTypes, direction_of
+from asterism.sampling import Names, direction_of
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
 _MEASURES = {"sum": wire.SUM, "sqrt": wire.SQRT, "squares": wire.SQUARES}
 
 
-class Layers(Negatives):
+class Layers(Links):
     """The part of a graph that works on whole layers of nodes."""
 
     def sample_layer(
@@ -80,7 +81,7 @@ class Layers(Negatives):
         >>> layer.adjacency.rows, layer.adjacency.cols  # doctest: +SKIP
         """
         wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
-        width, node_type, arrays = self._layers(nodes, ntype, wanted, direction)
+        width, node_type, arrays = self._layers(nodes, ntype, wanted, direction, version)
         head = wire.SampleLayerRequest(
             edge_types=wanted,
             count=arguments.count("n", n),
@@ -129,7 +130,7 @@ class Layers(Negatives):
             raise InvalidRequest(f"metapath {metapath!r} and counts {counts!r}: expected two lists of the same length, one entry per hop")
         steps = [self._session.edge_type_ids(self.space, arguments.type_names("metapath", step)) for step in metapath]
         sizes = [arguments.count(f"counts[{h}]", count) for h, count in enumerate(counts)]
-        width, node_type, arrays = self._layers(nodes, ntype, steps[0], direction)
+        width, node_type, arrays = self._layers(nodes, ntype, steps[0], direction, version)
         head = wire.SampleLayersRequest(
             hops=[wire.Hop(edge_types=step, count=size) for step, size in zip(steps, sizes, strict=True)],
             **self._layering(measure, weighted, weight, where, replace, direction, edge_ids, seed, version),
@@ -179,9 +180,9 @@ class Layers(Negatives):
         >>> scipy.sparse.coo_array((found.weights, (found.rows, found.cols)), found.shape)  # doctest: +SKIP
         """
         wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
-        ids, others = arguments.ids("rows", rows, least=-1), arguments.ids("cols", cols, least=-1)
+        others = self._ids("cols", cols, col_type, version)
         way = direction_of(direction)
-        node_type, arrays = self._starts(ids, row_type, wanted, way)
+        node_type, arrays = self._starts(rows, row_type, wanted, way, what="rows", version=version)
         arrays["cols"] = others
         if isinstance(col_type, str):
             arrays["col_types"] = np.full(len(others), self._session.node_type(self.space, col_type)[0], np.int32)
@@ -199,7 +200,7 @@ class Layers(Negatives):
             where=where,
         )
         reply = self._session.read("adjacency", head, arrays)
-        return answers.adjacency(reply, "", (len(ids), len(others)), weights=weights, edge_ids=edge_ids)
+        return answers.adjacency(reply, "", (len(arrays["nodes"]), len(others)), weights=weights, edge_ids=edge_ids)
 
     def multi_hop_neighbors(
         self,
@@ -231,7 +232,7 @@ class Layers(Negatives):
         """
         if isinstance(metapath, str) or not len(metapath):
             raise InvalidRequest(f"metapath {metapath!r}: expected a list with the edge types of each hop")
-        here, version = arguments.ids("nodes", nodes, least=-1), self._version(version) or None
+        here, version = self._ids("nodes", nodes, ntype, version), self._version(version) or None
         kinds: NodeTypes = ntype
         found, types, edges = [here], [np.zeros(0, np.int32)], []
         for hop, step in enumerate(metapath):
@@ -285,12 +286,13 @@ class Layers(Negatives):
         >>> graph.node_types([7, 10**12])  # doctest: +SKIP
         array([ 1, -1], dtype=int32)
         """
-        wanted = arguments.ids("ids", ids, least=-1)
-        node_type, arrays = self._of_types(wanted, ntype)
+        node_type, arrays = self._of_types("ids", ids, ntype, version)
         head = wire.NodeTypesRequest(space=self.space, version=self._version(version), node_type=node_type)
         return self._session.read("node_types", head, arrays).array("types", "int32")
 
-    def _layers(self, nodes: ArrayLike, ntype: NodeTypes, edge_types: Sequence[int], direction: str) -> tuple[int, int, dict[str, NDArray[Any]]]:
+    def _layers(
+        self, nodes: ArrayLike, ntype: NodeTypes, edge_types: Sequence[int], direction: str, version: int | None
+    ) -> tuple[int, int, dict[str, NDArray[Any]]]:
         """The width of layers (0: one of any), their node type and sections."""
         given = np.asarray(nodes)
         if given.ndim not in (1, 2):
@@ -298,7 +300,7 @@ class Layers(Negatives):
         if given.ndim == 2 and not given.shape[1]:
             raise InvalidRequest(f"nodes has shape {list(given.shape)}: a layer has one node at least")
         kinds = ntype if ntype is None or isinstance(ntype, str) else np.asarray(ntype).reshape(-1)
-        node_type, arrays = self._starts(arguments.ids("nodes", given.reshape(-1), least=-1), kinds, edge_types, direction_of(direction))
+        node_type, arrays = self._starts(given.reshape(-1), kinds, edge_types, direction_of(direction), version=version)
         return given.shape[1] if given.ndim == 2 else 0, node_type, arrays
 
     def _layering(

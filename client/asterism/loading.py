@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism import arguments, written
+from asterism import names, written
 from asterism.records import FeatureValue
 from asterism.session import Session
 from asterism.waiting import Turns
@@ -150,7 +150,7 @@ class Load:
     def find_nodes(self, ntype: str, ids: ArrayLike) -> NDArray[np.bool_]:
         """bool[n]: which ids exist, committed or written by this load."""
         type_id, _ = self._session.node_type(self.space, ntype)
-        return find_nodes(self._session, self.space, type_id, arguments.ids("ids", ids), self.load_id)
+        return find_nodes(self._session, self.space, type_id, names.written("ids", ids, self._session.schema(self.space))[0], self.load_id)
 
     def commit(self, rejected: int = 0) -> int:
         """Make the load part of what the next build reads; give back its commit number.
@@ -190,7 +190,10 @@ class Load:
                 base=chunk.base + start,
                 ends_known=ends_known,
             )
-            self._session.graph("write", head, sections(_cut(rows.columns, start, stop)))
+            try:
+                self._session.graph("write", head, sections(_cut(rows.columns, start, stop)))
+            except InvalidRequest as error:
+                raise written.named(error, rows, start) from error
         with self._lock:
             self._untold.append(index)
             self.written.add(index)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
 
-SHUFFLE, EPOCH, WALK, NEGATIVE, BATCH = range(101, 106)
+SHUFFLE, EPOCH, WALK, NEGATIVE, BATCH, SUBGRAPH = range(101, 107)
 """The first tag under a seed: what it is for."""
 
 _GOLDEN, _M1, _M2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB

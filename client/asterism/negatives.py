@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism import answers, arguments
-from asterism.records import Ids, NodeRows
-from asterism.sampling import BY_ARRAY, Names, NodeTypes
-from asterism.subgraphs import Subgraphs
+from asterism.hgt import Budgeted
+from asterism.names import NodeTypes
+from asterism.records import NodeRows
+from asterism.sampling import BY_ARRAY, Names
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
 
-class Negatives(Subgraphs):
+class Negatives(Budgeted):
     """The part of a graph that contrasts are drawn from."""
 
     def sample_nodes_like(
@@ -73,8 +74,7 @@ class Negatives(Subgraphs):
         """
         if unknown not in ("error", "none"):
             raise InvalidRequest(f"unknown {unknown!r}: expected 'error' or 'none'")
-        ids = arguments.ids("src", src, least=-1)
-        node_type, arrays = self._of_types(ids, ntype)
+        node_type, arrays = self._of_types("src", src, ntype, version)
         head = wire.SampleNodesLikeRequest(
             space=self.space,
             version=self._version(version),
@@ -100,6 +100,7 @@ class Negatives(Subgraphs):
         where: str = "",
         shared: bool = False,
         exclude: arguments.Excluded = None,
+        exclude_edges: Names = None,
         probabilities: bool = False,
         seed: int | None = None,
         version: int | None = None,
@@ -122,7 +123,10 @@ class Negatives(Subgraphs):
         shared : bool
             One row of n for the whole batch; it leaves out the positives of every pair.
         exclude : (indptr, ids), Ragged or int64[m, k], optional
-            Further positives of each row; -1 is none. ``graph.neighbors(sources, "cites")`` leaves out every true edge.
+            Further positives of each row; -1 is none.
+        exclude_edges : str or list of str, optional
+            Edge types: whatever an edge of these leads to from a row's source is left out too, so that no negative is a true edge. Sources are not
+            read, but asked whether they are joined to what was drawn, whatever degree they have.
         probabilities : bool
             Whether to give back the probability of each draw too: its share of the weight of all that its row does not leave out.
 
@@ -136,7 +140,9 @@ class Negatives(Subgraphs):
         NotFound
             Where there is nothing to draw at all.
         InvalidRequest
-            Where positives are left out among several types of a space whose ids are per type: ask type by type.
+            Where positives are left out among several types of a space whose ids are per type: ask type by type; where no edge of
+            ``exclude_edges`` leads to what is drawn; where ``shared`` or ``probabilities`` is asked for too and the neighbors of all
+            sources, which are read then, do not fit into one reply.
 
         Notes
         -----
@@ -147,25 +153,32 @@ class Negatives(Subgraphs):
         --------
         >>> edges = graph.sample_edges(512, "cites")  # doctest: +SKIP
         >>> pairs = np.stack([edges.src, edges.dst], axis=1)  # doctest: +SKIP
-        >>> graph.sample_negatives(pairs, 5, "paper", exclude=graph.neighbors(edges.src, "cites")).nodes  # doctest: +SKIP
+        >>> graph.sample_negatives(pairs, 5, "paper", exclude_edges="cites").nodes  # doctest: +SKIP
         """
-        arrays = arguments.left_out(pairs, exclude, shared=shared)
+        types = [self._session.node_type(self.space, name)[0] for name in arguments.type_names("ntype", ntype)]
+        edge_types = [self._session.edge_type(self.space, name)[0] for name in arguments.type_names("exclude_edges", exclude_edges)]
+        given = self._pairs(pairs, types or None, edge_types, version)
+        arrays = arguments.left_out(given, self._left_out(exclude, types or None, version), shared=shared)
+        if edge_types:
+            arrays["sources"] = arguments.sources(given)
         head = wire.SampleNegativesRequest(
             space=self.space,
             version=self._version(version),
             seed=arguments.seed(seed),
-            types=[self._session.node_type(self.space, name)[0] for name in arguments.type_names("ntype", ntype)],
+            types=types,
             rows=1 if shared else len(np.asarray(pairs)),
             count=arguments.count("n", n),
             uniform=not weighted,
             want_probabilities=probabilities,
             weight=weight,
             where=where,
+            joined_by=edge_types,
         )
         return self._sampled("sample_negatives", answers.negatives, head, arrays)
 
-    def _of_types(self, ids: Ids, ntype: NodeTypes) -> tuple[int, dict[str, NDArray[Any]]]:
+    def _of_types(self, what: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None) -> tuple[int, dict[str, NDArray[Any]]]:
         """A request's node type and sections: of whom the types count."""
+        ids = self._ids(what, nodes, ntype, version)
         if isinstance(ntype, str):
             return self._session.node_type(self.space, ntype)[0], {"nodes": ids}
         if ntype is not None:

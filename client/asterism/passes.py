@@ -10,70 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asterism import arguments, mixing, ops
-from asterism.epochs import EpochCursor
 from asterism.labels import Labelled
 from asterism.metapaths import Metapath, type_pairs_of
 from asterism.reading import Reader
 from asterism.records import Ids, PairBatch, Types, WalkSample
+from asterism.visits import EdgePasses, NodePasses
 from asterism_proto.errors import InvalidRequest
 
 NEGATIVES_AT_ONCE = 1 << 22
 """Nodes of one request for negatives."""
 NOT_SAID: Mapping[str, ArrayLike] = MappingProxyType({})
-
-
-class NodePasses:
-    """Every node of a type once an epoch, in shuffled batches: what `Passes.node_batches` gives.
-
-    Going through it (``for nodes in passes``) gives what is left of the epoch, and begins the next one. All of it is of one version.
-    """
-
-    def __init__(
-        self, reader: Reader, ntype: str, *, batch_size: int, seed: int, rank: int, world: int, version: int | None, among: ArrayLike | None
-    ) -> None:
-        _, count, self.version = reader._nodes_at(ntype, np.zeros(0, np.int64), version)
-        self._among = None if among is None else arguments.ids("among", among)
-        count = count if self._among is None else len(self._among)
-        self._reader, self.ntype, self.batch_size = reader, ntype, arguments.count("batch_size", batch_size, least=1)
-        self.cursor = EpochCursor(count, seed=seed, rank=rank, world=world)
-
-    @property
-    def epoch(self) -> int:
-        """The one that is under way, from 0."""
-        return self.cursor.epoch
-
-    def next_batch(self) -> Ids:
-        """The next nodes of the epoch, int64; none where it is over."""
-        places = self.cursor.take(self.batch_size)
-        return self._among[places] if self._among is not None else self._reader.nodes_at(self.ntype, places, version=self.version)
-
-    def __iter__(self) -> Iterator[Ids]:
-        while self.cursor.left:
-            yield self.next_batch()
-        self.cursor.next_epoch()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Where it is, in plain values: batches that were given count as visited."""
-        return {"version": self.version, "ntype": self.ntype, "cursor": self.cursor.state_dict()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where passes were; InvalidRequest where it was of another type or version."""
-        self._check(state)
-        self.cursor.load_state_dict(state["cursor"])
-
-    def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
-        """Take this rank's share of what passes of another number of ranks left of their epoch: of every one's state."""
-        known = list(states)
-        for state in known:
-            self._check(state)
-        self.cursor = EpochCursor.resharded([state["cursor"] for state in known], rank=self.cursor.rank, world=self.cursor.world)
-
-    def _check(self, state: Mapping[str, Any]) -> None:
-        if (state["version"], state["ntype"]) != (self.version, self.ntype):
-            raise InvalidRequest(
-                f"the state is of {state['ntype']!r} in version {state['version']}, this reads {self.ntype!r} in version {self.version}; "
-                "make it with the version that the state is of, and pin that version"
-            )
 
 
 class PairPasses:
@@ -263,7 +209,57 @@ class Passes(Labelled):
         >>> for nodes in graph.node_batches("paper", 1024, seed=1):  # doctest: +SKIP
         ...     infer(graph.sample_subgraph(nodes, [15, 10], "cites"))
         """
-        return NodePasses(self, ntype, batch_size=batch_size, seed=_seed(seed, world), rank=rank, world=world, version=version, among=among)
+        return NodePasses(self, ntype, batch_size=batch_size, seed=shared_seed(seed, world), rank=rank, world=world, version=version, among=among)
+
+    def edge_batches(
+        self,
+        etype: str,
+        batch_size: int,
+        *,
+        weight: str = "",
+        where: str = "",
+        seed: int | None = None,
+        rank: int = 0,
+        world: int = 1,
+        version: int | None = None,
+    ) -> EdgePasses:
+        """Every edge of a type once an epoch, in shuffled batches: for training on links.
+
+        Parameters
+        ----------
+        etype : str
+            The edge type.
+        batch_size : int
+            Edges of a batch; the last one of an epoch may have fewer.
+        weight : str
+            The name of the weights to give back; "" are the edges' own.
+        where : str
+            As of `sample_edges`: only edges that satisfy it, such as those of a training split.
+        seed, rank, world, version
+            As of `node_batches`.
+
+        Returns
+        -------
+        EdgePasses
+            Go through it once an epoch; each batch is an `EdgeRows`. ``state_dict``, ``load_state_dict`` and ``reshard`` as of
+            `node_batches`.
+
+        Examples
+        --------
+        >>> for edges in graph.edge_batches("cites", 1024, where="year < 2019", seed=1):  # doctest: +SKIP
+        ...     train(graph.link_seeds(edges, "cites", mode="triplet", amount=5))
+        """
+        return EdgePasses(
+            self,
+            etype,
+            batch_size=batch_size,
+            weight=weight,
+            where=where,
+            seed=shared_seed(seed, world),
+            rank=rank,
+            world=world,
+            version=version,
+        )
 
     def walk_pairs(
         self,
@@ -333,7 +329,7 @@ class Passes(Labelled):
             where=where,
             negatives=negatives,
             excluded=excluded,
-            seed=_seed(seed, world),
+            seed=shared_seed(seed, world),
             rank=rank,
             world=world,
             version=version,
@@ -341,7 +337,7 @@ class Passes(Labelled):
         )
 
 
-def _seed(seed: int | None, world: int) -> int:
+def shared_seed(seed: int | None, world: int) -> int:
     """The seed of an order, which ranks must have in common."""
     if seed is None and world > 1:
         raise InvalidRequest(f"a share of {world} without a seed: each would visit nodes in an order of its own; give all ranks the same seed")

@@ -8,17 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism import arguments
-from asterism.records import Ids, Ragged, TopNeighbors
-from asterism.sampling import Names, NodeTypes, direction_of, version_of
+from asterism.names import NodeTypes
+from asterism.ranking import Ranker
+from asterism.records import EdgeRows, Ids, Ragged, TopNeighbors
+from asterism.sampling import Names, direction_of, version_of
 from asterism.session import edge_types_of
-from asterism.walking import Walker
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
 SORTS = {None: "", "id": "id", "weight": "weight"}
 
 
-class Reader(Walker):
+class Reader(Ranker):
     """What a graph tells of nodes' edges without a draw."""
 
     def neighbors(
@@ -56,9 +57,8 @@ class Reader(Walker):
         if sort not in SORTS:
             raise InvalidRequest(f"sort {sort!r}: expected None, 'id' or 'weight'")
         wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
-        ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
-        node_type, arrays = self._starts(ids, ntype, wanted, way)
+        node_type, arrays = self._starts(nodes, ntype, wanted, way, version=version)
         head = wire.NeighborsRequest(
             space=self.space,
             version=self._version(version),
@@ -123,9 +123,8 @@ class Reader(Walker):
         if not count:
             raise InvalidRequest("k 0: expected 1 or more neighbors per node")
         wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
-        ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
-        node_type, arrays = self._starts(ids, ntype, wanted, way)
+        node_type, arrays = self._starts(nodes, ntype, wanted, way, version=version)
         head = wire.NeighborsRequest(
             space=self.space,
             version=self._version(version),
@@ -221,9 +220,8 @@ class Reader(Walker):
         array([[2.625]])
         """
         wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
-        ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
-        node_type, arrays = self._starts(ids, ntype, wanted, way)
+        node_type, arrays = self._starts(nodes, ntype, wanted, way, version=version)
         head = wire.DegreesRequest(
             space=self.space,
             version=self._version(version),
@@ -265,6 +263,55 @@ class Reader(Walker):
         array([ 0, 40])
         """
         return self._nodes_at(ntype, arguments.ids("places", places), version)[0]
+
+    def count_edges(self, etype: str, *, where: str = "", version: int | None = None) -> int:
+        """How many edges of a type there are, or satisfy a condition."""
+        return self._edges_at(etype, np.zeros(0, np.int64), "", where, version)[1]
+
+    def edges_at(self, etype: str, places: ArrayLike, *, weight: str = "", where: str = "", version: int | None = None) -> EdgeRows:
+        """Edges by their place in a scan of their type: what a shuffled pass over all edges is made of.
+
+        Parameters
+        ----------
+        etype : str
+            The edge type.
+        places : int64[m]
+            0 to `count_edges` - 1, in the order of `Graph.scan_edges`; under a condition, among the edges that satisfy it.
+        weight : str
+            The name of the weights to give back; "" are the edges' own.
+        where : str
+            As of `sample_edges`: other edges have no place.
+
+        Returns
+        -------
+        EdgeRows
+
+        Raises
+        ------
+        InvalidRequest
+            Where there is no such place.
+
+        Examples
+        --------
+        >>> graph.edges_at("cites", [0, 5]).src  # doctest: +SKIP
+        array([ 0, 40])
+        """
+        return self._edges_at(etype, arguments.ids("places", places), weight, where, version)[0]
+
+    def _edges_at(self, etype: str, places: Ids, weight: str, where: str, version: int | None) -> tuple[EdgeRows, int]:
+        """Edges by place, and how many there are."""
+        type_id, _ = self._session.edge_type(self.space, etype)
+        head = wire.EdgesAtRequest(space=self.space, version=self._version(version), type_id=type_id, weight=weight, where=where)
+        reply = self._session.read("edges_at", head, {"places": places})
+        counted: int = reply.head.count  # type: ignore[attr-defined]  # an EdgesAtReply
+        rows = EdgeRows(
+            src=reply.array("src", "int64"),
+            dst=reply.array("dst", "int64"),
+            edge_ids=reply.array("eids", "int64"),
+            weights=reply.array("weights", "float32"),
+            version=version_of(reply.head),
+        )
+        return rows, counted
 
     def _nodes_at(self, ntype: str, places: Ids, version: int | None) -> tuple[Ids, int, int]:
         """Nodes by place, how many there are, and of which version."""

@@ -7,16 +7,19 @@ records ``types`` are edge type ids: the neighbor's node type follows from the s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism.accounts import Asked, DrawShare, Explanation
-from asterism.arrays import Features, FeatureValue, Ids, NodeFeatures, Probabilities, Ragged2, Shown, Types, Values, Weights
+from asterism.arrays import Features, FeatureValue, Ids, NodeFeatures, Probabilities, Ragged2, Shown, Typed, Types, Values, Weights
 from asterism.bipartite import Adjacency, Layer, LayerSample, LayerStack, MultiHop
 from asterism.catalog import Host, Job, SpaceInfo, Task
+from asterism.linked import EdgeRows, LinkSeeds
+from asterism.querying import Result, Stage
+from asterism.ranked import PageRanks, TopNeighbors, VisitSample
 from asterism.results import ExportedFile, PartUnits, TaskResult, TypeAudit
 from asterism.versions import PinInfo, Share, VersionInfo
 
@@ -26,6 +29,7 @@ __all__ = [
     "Cursor",
     "DrawShare",
     "EdgeBatch",
+    "EdgeRows",
     "EdgeSample",
     "Explanation",
     "ExportedFile",
@@ -41,20 +45,24 @@ __all__ = [
     "Layer",
     "LayerSample",
     "LayerStack",
+    "LinkSeeds",
     "MultiHop",
     "NeighborSample",
     "NodeBatch",
     "NodeFeatures",
     "NodeRows",
     "NodeSample",
+    "PageRanks",
     "PairBatch",
     "PartUnits",
     "PinInfo",
     "Probabilities",
     "Ragged",
     "Ragged2",
+    "Result",
     "Share",
     "SpaceInfo",
+    "Stage",
     "Subgraph",
     "Task",
     "TaskResult",
@@ -63,19 +71,22 @@ __all__ = [
     "Types",
     "Values",
     "VersionInfo",
+    "VisitSample",
     "WalkSample",
     "Weights",
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class NodeSample(Shown):
+class NodeSample(Typed):
     """Drawn nodes."""
 
     nodes: Ids
     """int64 [n]."""
     types: Types
     """int32 [n], node type ids."""
+    lay_types: InitVar[bool] = False
+    """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
     probabilities: Probabilities | None = None
     """float64 [n], of each draw: without replacement, given the earlier ones; None when not asked for."""
     seed: int
@@ -89,13 +100,15 @@ class NodeSample(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class NodeRows(Shown):
+class NodeRows(Typed):
     """Drawn nodes, a row for each node or pair of a request."""
 
     nodes: Ids
     """int64 [m, n], -1 where there is none."""
     types: Types
     """int32 [m, n], node type ids, -1 where there is none."""
+    lay_types: InitVar[bool] = False
+    """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
     probabilities: Probabilities | None = None
     """float64 [m, n], of each draw, 0 where there is none; None when not asked for."""
     seed: int
@@ -131,20 +144,23 @@ class EdgeSample(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class NeighborSample(Shown):
+class NeighborSample(Typed):
     """Drawn neighbors of m nodes."""
 
     nodes: Ids
     """int64 [m, n], -1 where there is none."""
     types: Types
     """int32 [m, n], edge type ids, -1 where there is none."""
+    lay_types: InitVar[bool] = False
+    """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
     weights: Weights | None
     """float32 [m, n], 0 where there is none; None when not asked for."""
     edge_ids: Ids | None
     """int64 [m, n], -1 where there is none; None when not asked for."""
     probabilities: Probabilities | None = None
-    """float64 [m, n], of each drawn edge at its node: without replacement, given the node's earlier ones. 0 where there is
-    none; None when not asked for."""
+    """float64 [m, n], of each drawn edge at its node: without replacement, given the node's earlier ones. 0 for none; None when not asked for."""
+    times: Values | None = None
+    """[m, n], of each edge, 0 where there is none; None when not asked for."""
     seed: int
     version: int
     token: str = ""
@@ -159,17 +175,21 @@ class NeighborSample(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class FanoutHop(Shown):
+class FanoutHop(Typed):
     """One hop of a fanout, flat: entry ``i * fanout + k`` is draw k of node i of the hop before."""
 
     nodes: Ids
     """int64 [m * c0 * .. * ch], -1 where there is none."""
     types: Types
     """int32, edge type ids, -1 where there is none."""
+    lay_types: InitVar[bool] = False
+    """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
     weights: Weights | None
     edge_ids: Ids | None
     probabilities: Probabilities | None = None
     """float64, of each drawn edge at the node of the hop before, as of `NeighborSample`; a path's is the product along it."""
+    times: Values | None = None
+    """int64 or float64, of each drawn edge, 0 where there is none; None where not asked for, or none has any."""
     fanout: int
     features: NodeFeatures | None = None
     """A row for each of ``nodes``; what is of another type has zeros, or an empty row. None when not asked for."""
@@ -199,13 +219,15 @@ class FanoutSample(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class WalkSample(Shown):
+class WalkSample(Typed):
     """Walks, a row each."""
 
     nodes: Ids
     """int64 [m, length + 1], the start first; -1 behind a dead end."""
     types: Types
     """int32 [m, length], the edge type of each step; -1 for a restart and where there is no node."""
+    lay_types: InitVar[bool] = False
+    """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
     edge_ids: Ids | None
     """int64 [m, length], likewise; None where not asked for."""
     starts: Ids | None = None
@@ -213,6 +235,10 @@ class WalkSample(Shown):
     seed: int
     version: int
     token: str = ""
+
+    @property
+    def _reached(self) -> Ids:
+        return self.nodes[:, 1:]
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -242,6 +268,8 @@ class Subgraph(Shown):
     """Edges per hop."""
     features: NodeFeatures | None = None
     """A row for each of ``nodes``; None when not asked for."""
+    times: Mapping[str, Values] | None = None
+    """[k], of the edge types that have times; None where not asked for."""
     seed: int
     version: int
     token: str = ""
@@ -265,21 +293,6 @@ class PairBatch(Shown):
 
     def __len__(self) -> int:
         return len(self.pairs)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class TopNeighbors(Shown):
-    """The heaviest neighbors of nodes, a row each, heaviest first."""
-
-    nodes: Ids
-    """int64 [m, k], padded with -1."""
-    types: Types
-    """int32 [m, k], edge type ids, -1 where there is none."""
-    weights: Weights
-    """float32 [m, k], 0 where there is none."""
-    edge_ids: Ids | None
-    """int64 [m, k]; None where not asked for."""
-    version: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

@@ -32,7 +32,11 @@ ANSWERS: Mapping[str, Callable[[answers.Answered], Any]] = {
     "sample_neighbors": answers.neighbor_sample,
     "sample_fanout": answers.fanout_sample,
     "sample_subgraph": answers.subgraph,
+    "sample_ego_subgraphs": answers.ego_subgraphs,
+    "sample_labor": answers.labor,
+    "sample_hgt": answers.hgt,
     "random_walk": answers.walk_sample,
+    "sample_pinsage": answers.visit_sample,
 }
 """What makes records of the replies to the calls that can be made again."""
 
@@ -73,18 +77,24 @@ def sections(replay: wire.Replay, asked: Any, nodes: ArrayLike | None, exclude: 
     if nodes is None:
         return {}
     if replay.method == "sample_negatives":
-        return arguments.left_out(nodes, exclude, shared=asked.rows == 1)
+        found = arguments.left_out(nodes, exclude, shared=asked.rows == 1)
+        return {**found, "sources": arguments.sources(nodes)} if asked.joined_by else found
     flat = np.asarray(nodes).reshape(-1) if replay.method in ("sample_layer", "sample_layers") else nodes
     return {"nodes": arguments.ids("nodes", flat, least=-1)}
 
 
-def check_nodes(replay: wire.Replay, arrays: answers.Arrays) -> None:
-    """Refuse nodes, or types of them, that are not those of the call."""
+def check_nodes(replay: wire.Replay, asked: Any, arrays: answers.Arrays) -> None:
+    """Refuse nodes, or types or times of them, that are not those of the call."""
     rows = _rows(arrays)
+    timed = "until" in asked.DESCRIPTOR.fields_by_name and asked.HasField("until")
+    if timed != ("times" in arrays):
+        raise InvalidRequest(f"times={'None' if timed else 'given'}: the call that the token is of had {'them' if timed else 'none'}")
     if rows != replay.nodes:
         raise InvalidRequest(f"{rows} nodes: the call that the token is of had {replay.nodes}; give the same ones again")
     if _crc(arrays) != replay.crc:
-        raise InvalidRequest(f"{rows} nodes: the call that the token is of had others, or of other types, or in another order; give the same ones")
+        raise InvalidRequest(
+            f"{rows} nodes: the call that the token is of had others, or of other types or times, or in another order; give the same ones"
+        )
 
 
 def check_version(replay: wire.Replay, space: str, answered: Any) -> None:
@@ -101,11 +111,14 @@ def _rows(arrays: answers.Arrays) -> int:
 
 
 def _crc(arrays: answers.Arrays) -> int:
-    """Of nodes, their types and what is left out, as they are on any machine."""
+    """Of nodes, their types, what is left out and times, as they are on any machine."""
     crc = 0
-    for name, dtype in (("nodes", "<i8"), ("types", "<i4"), ("indptr", "<i8"), ("excluded", "<i8")):
+    for name, dtype in (("nodes", "<i8"), ("types", "<i4"), ("indptr", "<i8"), ("excluded", "<i8"), ("sources", "<i8")):
         if name in arrays:
             crc = zlib.crc32(np.ascontiguousarray(arrays[name], dtype).data, crc)
+    if "times" in arrays:
+        times = arrays["times"]
+        crc = zlib.crc32(np.ascontiguousarray(times, times.dtype.newbyteorder("<")).data, zlib.crc32(times.dtype.kind.encode(), crc))
     return crc
 
 

@@ -11,25 +11,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from asterism import answers, arguments, replay
 from asterism.display import graph_html, graph_lines
+from asterism.names import Named, NodeTypes
 from asterism.pins import Lease
-from asterism.records import EdgeSample, Ids, NeighborSample, NodeSample, Types
+from asterism.records import EdgeSample, Ids, NeighborSample, NodeSample, Ragged, Types
 from asterism.session import Session
 from asterism.versions import VersionInfo
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.schema import Schema
+from asterism_proto.schema import EdgeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as wire
 
 Sample = TypeVar("Sample")
 Names = str | Iterable[str] | None
-NodeTypes = str | ArrayLike | None
-"""One node type's name, or type ids int[m] for a mixed batch, or None where the edge types leave no choice."""
 
 BY_ARRAY = -1
 """As a request's node type: its section ``types`` says, or (ids: global) storaged looks it up."""
 
 
-class Sampler:
+class Sampler(Named):
     """The sampling half of a graph.
 
     Every call takes ``seed`` (a whole number; drawn fresh where None, and returned, so that any call can be replayed) and
@@ -199,6 +198,10 @@ class Sampler:
         where: str = "",
         replace: bool = True,
         direction: str = "out",
+        times: ArrayLike | None = None,
+        strict: bool = False,
+        strategy: str = "uniform",
+        edge_times: bool = False,
         weights: bool = True,
         edge_ids: bool = False,
         probabilities: bool = False,
@@ -228,6 +231,16 @@ class Sampler:
             False: distinct edges; a node with n or fewer gives all of them.
         direction : {"out", "in"}
             Along the edges, or against them (where the schema keeps in-copies).
+        times : int64[m] or float64[m], optional
+            The time of each node: edges after it, and edges to later nodes, are as if they were not there. Each edge type, or the type
+            of its neighbors, must declare which feature is its time; without ``probabilities``.
+        strict : bool
+            Edges of that time itself are not there either.
+        strategy : {"uniform", "last"}
+            "last" takes the n latest of them, the latest first, whatever they weigh; with ``replace=False``. "uniform" draws, by weight where
+            ``weighted``. The words are PyG's ``temporal_strategy``.
+        edge_times : bool
+            Whether to give back the time of each edge too; with ``times``.
         weights, edge_ids : bool
             Whether to give these back too.
         probabilities : bool
@@ -241,9 +254,9 @@ class Sampler:
             ``nodes`` int64[m, n], padded with -1.
         """
         wanted = self._session.edge_type_ids(self.space, arguments.type_names("etypes", etypes))
-        ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
-        node_type, arrays = self._starts(ids, ntype, wanted, way)
+        node_type, arrays = self._starts(nodes, ntype, wanted, way, version=version)
+        until, seen = arguments.until(times, len(arrays["nodes"]), strict=strict, strategy=strategy, edge_times=edge_times)
         used = arguments.seed(seed)
         head = wire.SampleNeighborsRequest(
             space=self.space,
@@ -260,10 +273,19 @@ class Sampler:
             want_weights=weights,
             want_edge_ids=edge_ids,
             want_probabilities=probabilities,
+            until=until,
         )
-        return self._sampled("sample_neighbors", answers.neighbor_sample, head, arrays)
+        return self._sampled("sample_neighbors", answers.neighbor_sample, head, arrays | seen)
 
-    def replay(self, token: str, nodes: ArrayLike | None = None, ntype: ArrayLike | None = None, *, exclude: arguments.Excluded = None) -> Any:
+    def replay(
+        self,
+        token: str,
+        nodes: ArrayLike | None = None,
+        ntype: ArrayLike | None = None,
+        *,
+        exclude: arguments.Excluded = None,
+        times: ArrayLike | None = None,
+    ) -> Any:
         """Make a sampling call again: the same record, whoever made the call, wherever and whenever.
 
         Parameters
@@ -276,6 +298,8 @@ class Sampler:
             Their types, where the call had one for each.
         exclude : optional
             Of `sample_negatives`, whose pairs are ``nodes``.
+        times : int64[m] or float64[m], optional
+            The times of the nodes, where the call had them.
 
         Returns
         -------
@@ -298,10 +322,16 @@ class Sampler:
         if asked.space != self.space:
             raise InvalidRequest(f"the token is of a call to space {asked.space!r}, this graph is {self.space!r}; ask that one")
         asked.version = self._version(asked.version)
-        arrays = replay.sections(call, asked, nodes, exclude)
+        of = [asked.node_type] if getattr(asked, "node_type", BY_ARRAY) >= 0 else list(getattr(asked, "types", ())) or ntype
+        if nodes is not None:
+            edges = getattr(asked, "joined_by", ())
+            nodes = self._pairs(nodes, of, edges, asked.version or None) if edges else self._as_ids("nodes", nodes, of, asked.version or None)
+        arrays = replay.sections(call, asked, nodes, self._left_out(exclude, of, asked.version or None))
         if ntype is not None and "nodes" in arrays:
             arrays["types"] = self._types(np.asarray(ntype).reshape(-1), arrays["nodes"])
-        replay.check_nodes(call, arrays)
+        if times is not None:
+            arrays["times"] = arguments.times(times, len(arrays.get("nodes", ())))
+        replay.check_nodes(call, asked, arrays)
         answer = replay.ANSWERS[call.method]
         return self._sampled(call.method, answer, asked, arrays, check=lambda head: replay.check_version(call, self.space, head))
 
@@ -319,19 +349,32 @@ class Sampler:
         token = replay.token_of(method, head, arrays, reply.head)
         return answer(answers.Answered(asked=head, arrays=arrays, reply=reply, schema=self.schema, token=token))
 
-    def _starts(self, ids: Ids, ntype: NodeTypes, edge_types: Sequence[int], way: pb.Direction) -> tuple[int, dict[str, NDArray[Any]]]:
+    def _left_out(self, exclude: arguments.Excluded, ntype: NodeTypes | list[int], version: int | None) -> arguments.Excluded:
+        """What rows leave out, by id where it was named."""
+        if isinstance(exclude, tuple):
+            return exclude[0], self._as_ids("exclude", exclude[1], ntype, version)
+        return exclude if exclude is None or isinstance(exclude, Ragged) else self._as_ids("exclude", exclude, ntype, version)
+
+    def _starts(
+        self, nodes: ArrayLike, ntype: NodeTypes, edge_types: Sequence[int], way: pb.Direction, *, what: str = "nodes", version: int | None = None
+    ) -> tuple[int, dict[str, NDArray[Any]]]:
         """A request's node type and sections: whose neighbors are asked for."""
         schema = self.schema
-        if isinstance(ntype, str):
-            return self._session.node_type(self.space, ntype)[0], {"nodes": ids}
-        if ntype is not None:
+        if ntype is not None and not isinstance(ntype, str):
+            ids = self._ids(what, nodes, ntype, version)
             return BY_ARRAY, {"nodes": ids, "types": self._types(ntype, ids)}
-        near = {schema.edge_types[e].src_type if way == pb.OUT else schema.edge_types[e].dst_type for e in edge_types}
+        near = {ntype} if ntype is not None else {self._near(schema.edge_types[e], way) for e in edge_types}
         if len(near) == 1:
-            return schema.node_type_id(near.pop()), {"nodes": ids}
+            (only,) = near
+            return self._session.node_type(self.space, only)[0], {"nodes": self._ids(what, nodes, only, version)}
         if schema.ids == "global":
-            return BY_ARRAY, {"nodes": ids}
+            return BY_ARRAY, {"nodes": self._ids(what, nodes, None, version)}
         raise InvalidRequest(f"edge types {[schema.edge_types[e].name for e in edge_types]} start at several node types; say ntype, one or per node")
+
+    @staticmethod
+    def _near(edge_type: EdgeType, way: pb.Direction) -> str:
+        """The type of the nodes that edges are asked of."""
+        return edge_type.src_type if way == pb.OUT else edge_type.dst_type
 
     def _types(self, ntype: ArrayLike, ids: Ids) -> Types:
         types = arguments.ids("ntype", ntype, least=-1)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from asterism import arguments
-from asterism.passes import Passes
+from asterism.clustered import Clustered
 from asterism.records import Cursor, EdgeBatch, NodeBatch
 from asterism.sampling import version_of
 from asterism_proto.arrays import Frame
@@ -17,7 +17,7 @@ _DONE = -1
 """A cursor's row: the part has been read to its end."""
 
 
-class Scans(Passes):
+class Scans(Clustered):
     """The part of a graph that exports and full inference read through."""
 
     def scan_nodes(

@@ -117,6 +117,11 @@ class Session:
         with self._lock:
             self._newest[space] = max(version, self._newest.get(space, 0))
 
+    def newest(self) -> dict[str, int]:
+        """The newest version seen of each space."""
+        with self._lock:
+            return dict(self._newest)
+
     def forget(self, space: str) -> None:
         """Drop what is known of a space that was dropped or made anew."""
         with self._lock:

@@ -5,6 +5,7 @@ torch is imported with this module; nobody inside `asterism` but the adapters im
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -12,19 +13,29 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset, Sampler, get_worker_info
 
-from asterism import arguments
-from asterism.batches import Batches, Given
+from asterism import arguments, mixing
+from asterism.batches import Batches, ClusterGroups, DrawnSubgraphs, Given, LinkBatches
 from asterism.epochs import EpochCursor
 from asterism.records import FeatureValue, Ids
 from asterism_proto.errors import InvalidRequest
 
-__all__ = ["BatchLoader", "BatchOrder", "MultiHot", "NodeBatches", "tensor"]
+__all__ = ["BatchLoader", "BatchOrder", "ClusterBatches", "EdgeBatches", "MultiHot", "NodeBatches", "SaintBatches", "tensor"]
+
+_SEEDS = 1 << 62
 
 
 def tensor(column: Any) -> Any:
     """An array as a tensor of its own memory where that can be written to, otherwise of a copy."""
     array = np.asarray(column)
     return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def batch_seed(seed: int | None, ids: Any) -> int:
+    """The seed of a batch's draws: of ``seed`` and its nodes, or without one a fresh one from torch's generator."""
+    if seed is None:
+        return int(torch.randint(_SEEDS, (1,)))
+    digest = hashlib.blake2b(np.ascontiguousarray(ids).tobytes(), digest_size=8).digest()
+    return mixing.key_of(seed, mixing.BATCH, int.from_bytes(digest, "little"))
 
 
 class MultiHot:
@@ -56,6 +67,12 @@ class MultiHot:
         out = torch.zeros(len(indptr) - 1, self.width)
         out[tensor(np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))), tensor(indices.astype(np.int64, copy=False))] = 1.0
         return out
+
+
+def _worker() -> tuple[int, int]:
+    """Which of how many worker processes this is."""
+    worker = get_worker_info()
+    return (worker.id, worker.num_workers) if worker is not None else (0, 1)
 
 
 class NodeBatches(Batches, IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
@@ -97,17 +114,114 @@ class NodeBatches(Batches, IterableDataset):  # type: ignore[misc]  # torch is n
     """
 
     def _share(self) -> tuple[int, int]:
-        worker = get_worker_info()
-        return (worker.id, worker.num_workers) if worker is not None else (0, 1)
+        return _worker()
 
     def _nodes(self, nodes: Ids) -> Any:
         return tensor(nodes)
 
 
+class EdgeBatches(LinkBatches, IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
+    """Every edge of a type once an epoch over all ranks and workers, in shuffled batches, with negatives; each made by ``make`` ahead of time.
+
+    Gone through, stopped, resumed and shared over ranks and workers as `NodeBatches` are.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of one version: from a `Graph.pin`, or `Graph.at`.
+    etype : str
+        The edge type.
+    batch_size : int
+        Edges of a batch; the last of a worker's share may have fewer.
+    make : callable, optional
+        Gives a batch of ``(graph, edges, seed)``, where edges are an `EdgeRows`, or with ``negatives`` a `LinkSeeds`. None: these.
+    negatives : mapping, optional
+        What `Graph.link_seeds` is to draw beside the edges, by its arguments: ``{"mode": "triplet", "amount": 5}``.
+    weight, where
+        As of `Graph.edge_batches`.
+    seed, rank, world, ahead, patience_s
+        As of `NodeBatches`.
+
+    Examples
+    --------
+    >>> def made(graph, links, seed):  # doctest: +SKIP
+    ...     nodes = np.concatenate([links.src, links.dst])
+    ...     return links.labels, graph.sample_subgraph(nodes, [10, 5], "cites", direction="in", seed=seed)
+    >>> with graph.pin() as held:  # doctest: +SKIP
+    ...     batches = EdgeBatches(held, "cites", 512, made, negatives={"amount": 1}, where="year < 2019", seed=1)
+    ...     for labels, batch in BatchLoader(batches, num_workers=2):
+    ...         step(labels, batch)
+    """
+
+    def _share(self) -> tuple[int, int]:
+        return _worker()
+
+
+class ClusterBatches(ClusterGroups, IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
+    """Every cluster once an epoch over all ranks and workers, q at a time, with all edges among their nodes; each made ahead of time.
+
+    Gone through, stopped, resumed and shared over ranks and workers as `NodeBatches` are.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of one version: from a `Graph.pin`, or `Graph.at`.
+    clusters, q
+        As of `Graph.cluster_batches`.
+    make : callable, optional
+        Gives a batch of ``(graph, batch, seed)``, where batch is a `ClusterBatch`. None: that.
+    reading : mapping, optional
+        How subgraphs are read, by the arguments of `Graph.induced_subgraph`: ``{"etypes": "cites", "node_features": ["vec"]}``.
+    seed, rank, world, ahead, patience_s
+        As of `NodeBatches`.
+
+    Examples
+    --------
+    >>> with graph.pin() as held:  # doctest: +SKIP
+    ...     batches = ClusterBatches(held, "clusters", 20, reading={"node_features": ["vec"]}, seed=1)
+    ...     for batch in BatchLoader(batches, num_workers=2):
+    ...         step(batch.subgraph)
+    """
+
+    def _share(self) -> tuple[int, int]:
+        return _worker()
+
+
+class SaintBatches(DrawnSubgraphs, IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
+    """So many subgraphs an epoch over all ranks and workers, each drawn as a whole (GraphSAINT), in threads ahead of time.
+
+    Gone through, stopped, resumed and shared over ranks and workers as `NodeBatches` are. The nodes of a subgraph follow from the sampler, its seed,
+    ``seed``, the epoch and the subgraph's place in it; the sampler's `normalize` counts others of the same law.
+
+    Parameters
+    ----------
+    sampler : asterism.saint.Sampler
+        Of a graph of one version: from a `Graph.pin`, or `Graph.at`.
+    count : int
+        Subgraphs of an epoch.
+    make : callable, optional
+        Gives a batch of ``(graph, subgraph, seed)``. None: the subgraph.
+    seed, rank, world, ahead, patience_s
+        As of `NodeBatches`.
+
+    Examples
+    --------
+    >>> sampler = RandomWalkSampler(held, "cites", 2000, 2, seed=1)  # doctest: +SKIP
+    >>> norms = sampler.normalize(50)  # doctest: +SKIP
+    >>> batches = SaintBatches(sampler, 30, lambda graph, found, seed: (found, *norms.of(found)), seed=1)  # doctest: +SKIP
+    """
+
+    def _share(self) -> tuple[int, int]:
+        return _worker()
+
+
+Dataset = NodeBatches | EdgeBatches | ClusterBatches | SaintBatches
+
+
 class _Tracked(IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
     """Batches with where they end, for the process that counts them."""
 
-    def __init__(self, batches: NodeBatches) -> None:
+    def __init__(self, batches: Dataset) -> None:
         self._batches = batches
 
     def __iter__(self) -> Iterator[Given]:
@@ -119,11 +233,11 @@ def _as_given(given: Given) -> Given:
 
 
 class BatchLoader:
-    """Goes through `NodeBatches` with worker processes, and counts in this one what came: its state can be saved at any batch.
+    """Goes through `NodeBatches` and their like with worker processes, and counts in this one what came: its state can be saved at any batch.
 
     Parameters
     ----------
-    batches : NodeBatches
+    batches : NodeBatches, EdgeBatches, ClusterBatches or SaintBatches
         What to go through.
     num_workers : int
         Processes; 0: none but this.
@@ -136,7 +250,7 @@ class BatchLoader:
         For ``persistent_workers``: workers are made for each epoch, so that an interrupted one can be gone on with.
     """
 
-    def __init__(self, batches: NodeBatches, num_workers: int = 0, **more: Any) -> None:
+    def __init__(self, batches: Dataset, num_workers: int = 0, **more: Any) -> None:
         wrong = sorted({"persistent_workers", "batch_size", "shuffle", "sampler", "batch_sampler", "collate_fn", "drop_last"} & set(more))
         if wrong:
             raise InvalidRequest(f"{', '.join(wrong)}: a loader of batches makes, shuffles and shares them itself; leave this out")

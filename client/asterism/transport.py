@@ -7,6 +7,7 @@ so that a client may cross a fork or be pickled into a data loader's worker. It 
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import secrets
@@ -24,8 +25,20 @@ from asterism.forks import GATE
 from asterism.racing import Race
 from asterism.waiting import THREADS, Turns, Waits
 from asterism_proto.arrays import Frame
-from asterism_proto.errors import CALLER_KEY, REASON_KEY, AsterismError, Busy, Deadline, InvalidRequest, Stale, Unavailable, from_status
+from asterism_proto.errors import (
+    CALLER_KEY,
+    PLACE_KEY,
+    REASON_KEY,
+    AsterismError,
+    Busy,
+    Deadline,
+    InvalidRequest,
+    Stale,
+    Unavailable,
+    from_status,
+)
 from asterism_proto.methods import CATALOG, GRAPH, Method
+from asterism_proto.near import grpc_target
 
 Content = Message | Frame
 
@@ -34,13 +47,13 @@ DEFAULT_PORT = 9669
 NOT_IDEMPOTENT = frozenset(
     [
         *(CATALOG[name].path for name in ("create_space", "drop_space", "begin_load", "submit_job", "stop_job", "recover_job")),
-        GRAPH["write_once"].path,
+        *(GRAPH[name].path for name in ("write_once", "query")),
     ]
 )
 """Sent again only when it is certain that the first attempt never arrived."""
 HEDGED = frozenset(
     [
-        *(method.path for name, method in GRAPH.items() if name not in ("write", "write_once")),
+        *(method.path for name, method in GRAPH.items() if name not in ("write", "write_once", "query")),
         *(method.path for name, method in CATALOG.items() if name.startswith(("get_", "list_", "describe_"))),
     ]
 )
@@ -62,6 +75,8 @@ _OPTIONS = (
 _ATTEMPTS = 6
 _FIRST_BACKOFF_S = 0.05
 _LONGEST_BACKOFF_S = 1.0
+_LOOK_S = 10.0
+"""How often a shorter way to an address is looked for."""
 _REST_S = 2.0
 """How long an address that did not answer is passed over."""
 _RETRY_SHARE, _RETRY_BURST, _RETRIES_PER_S = 0.2, 100.0, 10.0
@@ -143,6 +158,12 @@ class GrpcTransport:
         self._lock = threading.Lock()
         self._pid = 0
         self._channels: list[grpc.Channel] = []
+        self._targets: list[str] = []
+        """What each channel is to: the address, or a shorter way there."""
+        self._looked: list[float] = []
+        """When that was looked for."""
+        self._left: list[grpc.Channel] = []
+        """Channels that are called no more."""
         self._stubs: dict[tuple[int, str], Any] = {}
         self._resting: dict[int, float] = {}
         self._turn = 0
@@ -199,9 +220,9 @@ class GrpcTransport:
         with self._lock:
             self._closed = True
             if self._pid == os.getpid():
-                for channel in self._channels:
+                for channel in [*self._channels, *self._left]:
                     channel.close()
-            self._channels, self._stubs = [], {}
+            self._channels, self._left, self._stubs = [], [], {}
 
     def _send(self, method: Method, data: bytes, deadline: float) -> bytes:
         if not self._waits.inside():
@@ -271,6 +292,8 @@ class GrpcTransport:
         error = _error(raised, self.addresses[at])
         if isinstance(error, Unavailable) and not isinstance(error, Deadline):
             self._resting[at] = time.monotonic() + _REST_S
+            if getattr(error, "never_arrived", False):
+                self._looked[at] = -math.inf  # it may have been started anew, and be reached in another way than before
         return error
 
     def _count(self, **more: int) -> None:
@@ -289,13 +312,25 @@ class GrpcTransport:
             if self._pid != os.getpid():
                 # A forked child: its parent's channels have no threads here. They are left alone, not closed.
                 self._pid, self._stubs, self._resting = os.getpid(), {}, {}
-                self._channels = [grpc.insecure_channel(address, options=_OPTIONS) for address in self.addresses]
+                self._targets = [grpc_target(address) for address in self.addresses]
+                self._channels = [grpc.insecure_channel(target, options=_OPTIONS) for target in self._targets]
+                self._looked = [time.monotonic()] * len(self.addresses)
                 self._turn = random.randrange(len(self.addresses))
             now = time.monotonic()
             order = [(self._turn + i) % len(self.addresses) for i in range(len(self.addresses))]
             at = next((i for i in order if self._resting.get(i, 0.0) <= now), order[0])
             self._turn = (at + 1) % len(self.addresses)
+            if now - self._looked[at] > _LOOK_S:
+                self._look_again(at, now)
             return at, self._call_of(at, path)
+
+    def _look_again(self, at: int, now: float) -> None:
+        """Call an address in the way that leads there by now: the shorter one where there is one, the longer one where that has gone."""
+        self._looked[at], target = now, grpc_target(self.addresses[at])
+        if target != self._targets[at]:
+            self._left.append(self._channels[at])  # calls may be under way there
+            self._channels[at], self._targets[at] = grpc.insecure_channel(target, options=_OPTIONS), target
+            self._stubs = {key: stub for key, stub in self._stubs.items() if key[0] != at}
 
     def _call_of(self, at: int, path: str) -> Any:
         stub = self._stubs.get((at, path))
@@ -307,7 +342,8 @@ class GrpcTransport:
 def _error(raised: grpc.RpcError, address: str) -> AsterismError:
     """What a server sent, or that it did not answer."""
     call: Any = raised
-    reason = dict(call.trailing_metadata() or ()).get(REASON_KEY)
+    told = dict(call.trailing_metadata() or ())
+    reason, place = told.get(REASON_KEY), told.get(PLACE_KEY)
     code, details = call.code().name, call.details() or ""
     if reason is None and code in ("UNAVAILABLE", "CANCELLED"):
         error = Unavailable(f"no answer from graphd at {address}: {details}; is it running there?")
@@ -315,4 +351,4 @@ def _error(raised: grpc.RpcError, address: str) -> AsterismError:
         return error
     if reason is None and code == "DEADLINE_EXCEEDED":
         return Deadline(f"no answer from graphd at {address} in time; ask for less, or with a longer timeout")
-    return from_status(code, details, reason if isinstance(reason, str) else None)
+    return from_status(code, details, reason if isinstance(reason, str) else None, place if isinstance(place, str) else None)

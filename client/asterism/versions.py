@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from asterism_proto.hygiene import OWN_WEIGHTS, Hygiene, hygiene
+from asterism_proto.indexes import Index, indexes_from_proto
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 
@@ -111,6 +112,8 @@ class VersionInfo:
     """Per (element, type, part), by the rows' own weights; empty in lists of versions."""
     named: tuple[Share, ...] = ()
     """The same by the weights of each table, of the types that have it."""
+    indexes: tuple[Index, ...] = ()
+    """That draws under conditions take."""
 
     @classmethod
     def from_proto(cls, message: pb.Manifest) -> VersionInfo:
@@ -125,6 +128,7 @@ class VersionInfo:
             digest=message.digest,
             totals=tuple(share for share in shares if not share.weight_name),
             named=tuple(share for share in shares if share.weight_name),
+            indexes=indexes_from_proto(message.indexes),
         )
 
     def count(self, element: str, type_id: int) -> int:

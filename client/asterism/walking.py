@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 from asterism import answers, arguments
 from asterism.fanouts import Fanouts
 from asterism.metapaths import Metapath, metapaths_of
+from asterism.names import NodeTypes
 from asterism.records import WalkSample
-from asterism.sampling import Names, NodeTypes, direction_of
+from asterism.sampling import Names, direction_of
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
@@ -103,9 +104,8 @@ class Walker(Fanouts):
         """
         steps = self._steps(metapath, length)
         _check(walks, first_step)
-        ids = arguments.ids("nodes", nodes, least=-1)
         way = direction_of(direction)
-        node_type, arrays = self._starts(ids, ntype, steps[0], way)
+        node_type, arrays = self._starts(nodes, ntype, steps[0], way, version=version)
         head = wire.RandomWalkRequest(
             space=self.space,
             version=self._version(version),

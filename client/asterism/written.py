@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism import arguments
+from asterism import arguments, names
 from asterism.records import FeatureValue
 from asterism.session import Session
-from asterism_proto.errors import Deadline, Unavailable
+from asterism_proto.errors import Deadline, InvalidRequest, Unavailable
+from asterism_proto.names import COLUMN, Names, shown
+from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
@@ -24,6 +27,8 @@ NO_FEATURES: Mapping[str, Any] = MappingProxyType({})
 ONCE_BYTES = 8 << 20
 """Of a write that goes by itself; a larger one is a load."""
 _ATTEMPTS = 4
+_END = re.compile(r"(?P<end>src|dst)\[(?P<at>\d+)\] = \d+")
+"""How an error begins that is about an edge's end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +43,8 @@ class Rows:
     """By section; a pair is a list column's ``<name>.indptr`` and ``<name>.values``."""
     repeatable: bool
     """Whether writing them twice is the same as once."""
+    called: Mapping[str, Names] = field(default_factory=dict)
+    """What nodes were given by, of those sections that had strings: an error can name them."""
 
     @property
     def small(self) -> bool:
@@ -48,7 +55,10 @@ class Rows:
 def nodes(session: Session, space: str, ntype: str, ids: ArrayLike, weights: ArrayLike | None, features: Mapping[str, Any]) -> Rows:
     """Nodes of one type, with weights and features."""
     type_id, owner = session.node_type(space, ntype)
-    columns: Columns = {"ids": arguments.ids("ids", ids)}
+    schema = session.schema(space)
+    checked, called = names.written("ids", ids, schema)
+    features = _with_names(schema, {COLUMN: ("ids", called)}, features)
+    columns: Columns = {"ids": checked}
     count = len(columns["ids"])
     _add_weights(columns, arguments.weights(weights, count, owner))
     columns |= _prefixed(arguments.features(features, count, owner))
@@ -58,26 +68,33 @@ def nodes(session: Session, space: str, ntype: str, ids: ArrayLike, weights: Arr
 def edges(session: Session, space: str, etype: str, src: ArrayLike, dst: ArrayLike, weights: ArrayLike | None, features: Mapping[str, Any]) -> Rows:
     """Edges of one type, with weights and features."""
     type_id, owner = session.edge_type(space, etype)
-    columns: Columns = {"src": arguments.ids("src", src), "dst": arguments.ids("dst", dst)}
-    count = len(columns["src"])
-    arguments.same_length("dst", _plain(columns["dst"]), count)
+    schema = session.schema(space)
+    (sources, src_names), (destinations, dst_names) = names.written("src", src, schema), names.written("dst", dst, schema)
+    columns: Columns = {"src": sources, "dst": destinations}
+    count = len(sources)
+    arguments.same_length("dst", destinations, count)
+    if schema.named and owner.missing == "create":  # ends that are not there come into being, and have names then
+        features = dict(_with_names(schema, {"src": ("src", src_names), "dst": ("dst", dst_names)}, features))
+        columns |= {f"{end}_names": arguments.names_of(end, features.pop(end), count) for end in ("src", "dst")}
     _add_weights(columns, arguments.weights(weights, count, owner))
     columns |= _prefixed(arguments.features(features, count, owner))
     unique = owner.multiplicity == "unique"
-    return Rows(kind=store.OUT_EDGES, element=pb.EDGE, type_id=type_id, count=count, columns=columns, repeatable=unique)
+    called = {end: held for end, held in (("src", src_names), ("dst", dst_names)) if held is not None}
+    return Rows(kind=store.OUT_EDGES, element=pb.EDGE, type_id=type_id, count=count, columns=columns, repeatable=unique, called=called)
 
 
 def node_deletes(session: Session, space: str, ntype: str, ids: ArrayLike) -> Rows:
     """Nodes to delete."""
     type_id, _ = session.node_type(space, ntype)
-    checked = arguments.ids("ids", ids)
+    checked, _ = names.written("ids", ids, session.schema(space))
     return Rows(kind=store.NODE_DELETES, element=pb.NODE, type_id=type_id, count=len(checked), columns={"ids": checked}, repeatable=True)
 
 
 def edge_deletes(session: Session, space: str, etype: str, src: ArrayLike, dst: ArrayLike, eids: ArrayLike | None) -> Rows:
     """Edges to delete: those with the given ids, or (left out, or -1) every one between two nodes."""
     type_id, _ = session.edge_type(space, etype)
-    columns: Columns = {"src": arguments.ids("src", src), "dst": arguments.ids("dst", dst)}
+    schema = session.schema(space)
+    columns: Columns = {"src": names.written("src", src, schema)[0], "dst": names.written("dst", dst, schema)[0]}
     count = len(columns["src"])
     columns["eid"] = np.full(count, -1, np.int64) if eids is None else arguments.ids("edge_ids", eids, least=-1)
     for name in ("dst", "eid"):
@@ -99,6 +116,8 @@ def once(session: Session, space: str, rows: Rows) -> int:
         try:
             reply: Any = session.graph("write_once", head, arrays).head
             return int(reply.commit)
+        except InvalidRequest as error:
+            raise named(error, rows) from error
         except Unavailable as error:
             if not rows.repeatable:
                 raise type(error)(
@@ -107,6 +126,15 @@ def once(session: Session, space: str, rows: Rows) -> int:
             if isinstance(error, Deadline) or attempt + 1 == _ATTEMPTS:
                 raise
     raise AssertionError("the last attempt returns or raises")
+
+
+def named(error: InvalidRequest, rows: Rows, first: int = 0) -> InvalidRequest:
+    """The error of a write of rows from ``first`` on, with the string of the node that it is about, where that is what was given."""
+    found = _END.match(error.message)
+    if found is None or found["end"] not in rows.called:
+        return error
+    at = first + int(found["at"])
+    return InvalidRequest(f"{found['end']}[{at}] = {shown(rows.called[found['end']], at)}{error.message[found.end() :]}")
 
 
 def sections(columns: Mapping[str, FeatureValue]) -> dict[str, NDArray[Any]]:
@@ -118,6 +146,21 @@ def sections(columns: Mapping[str, FeatureValue]) -> dict[str, NDArray[Any]]:
         else:
             flat[name] = array
     return flat
+
+
+def _with_names(schema: Schema, given: Mapping[str, tuple[str, Names | None]], features: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Features with the names of nodes among them, by the column that each goes to, where ids are strings."""
+    if not schema.named:
+        return features
+    found = dict(features)
+    for column, (what, called) in given.items():
+        if called is not None and column in found:
+            raise InvalidRequest(f"{what}: strings, and names of their own in the column {column!r}; give one of the two")
+        if called is None and column not in found:
+            raise InvalidRequest(f"{what}: ids of this space are strings; give those, for a node that is written has a name")
+        if called is not None:
+            found[column] = called
+    return found
 
 
 def _prefixed(columns: Mapping[str, FeatureValue]) -> Columns:

@@ -4,11 +4,23 @@
 of the client's own, `strands` runs these. Nobody inside `asterism` imports it: greenlet is imported with it.
 """
 
-from asterism.aio.faces import AsyncClient, AsyncExplainer, AsyncGraph, AsyncLoad, AsyncNodePasses, AsyncPairPasses, AsyncPinned
+from asterism.aio.faces import (
+    AsyncClient,
+    AsyncClusterPasses,
+    AsyncEdgePasses,
+    AsyncExplainer,
+    AsyncGraph,
+    AsyncLoad,
+    AsyncNodePasses,
+    AsyncPairPasses,
+    AsyncPinned,
+)
 from asterism.aio.opening import Opening, connect, open
 
 __all__ = [
     "AsyncClient",
+    "AsyncClusterPasses",
+    "AsyncEdgePasses",
     "AsyncExplainer",
     "AsyncGraph",
     "AsyncLoad",

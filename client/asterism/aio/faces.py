@@ -11,13 +11,15 @@ from asterism.accounts import Explanation
 from asterism.aio.facing import AsyncItems, Face, face_of
 from asterism.aio.strands import awaited
 from asterism.client import Client
+from asterism.clusters import ClusterBatch
 from asterism.epochs import EpochCursor
 from asterism.explain import Explainer
 from asterism.graph import Graph
 from asterism.loading import Load
-from asterism.passes import NodePasses, PairPasses
+from asterism.passes import PairPasses
 from asterism.pins import Pinned
-from asterism.records import Ids, PairBatch
+from asterism.records import EdgeRows, Ids, PairBatch
+from asterism.visits import ClusterPasses, EdgePasses, NodePasses
 
 Inner = TypeVar("Inner")
 
@@ -75,6 +77,31 @@ class AsyncNodePasses(Face[NodePasses]):
     cursor: EpochCursor
 
     def __aiter__(self) -> AsyncIterator[Ids]:
+        return AsyncItems(iter(self._inner))
+
+
+@face_of(EdgePasses, plain=("state_dict", "load_state_dict", "reshard"))
+class AsyncEdgePasses(Face[EdgePasses]):
+    """Every edge of a type once an epoch: what ``await graph.edge_batches(...)`` gives. Go through it with ``async for``."""
+
+    version: int
+    etype: str
+    batch_size: int
+    cursor: EpochCursor
+
+    def __aiter__(self) -> AsyncIterator[EdgeRows]:
+        return AsyncItems(iter(self._inner))
+
+
+@face_of(ClusterPasses, plain=("state_dict", "load_state_dict", "reshard"))
+class AsyncClusterPasses(Face[ClusterPasses]):
+    """Every cluster once an epoch: what ``await graph.cluster_batches(...)`` gives. Go through it with ``async for``."""
+
+    version: int
+    batch_size: int
+    cursor: EpochCursor
+
+    def __aiter__(self) -> AsyncIterator[ClusterBatch]:
         return AsyncItems(iter(self._inner))
 
 

@@ -15,18 +15,22 @@ from asterism.backup import BackupInfo
 from asterism.budgets import Traffic
 from asterism.catalog import Host, Job, SpaceInfo
 from asterism.client import Client
+from asterism.clusters import ClusterBatch, Given
 from asterism.epochs import EpochCursor
 from asterism.explain import Explainer
 from asterism.fanouts import Columns
 from asterism.graph import Graph
 from asterism.loading import Load
 from asterism.metapaths import Metapath
+from asterism.names import NodeTypes
 from asterism.objects import LoadedGraph
-from asterism.passes import NOT_SAID, NodePasses, PairPasses
+from asterism.passes import NOT_SAID, PairPasses
 from asterism.pins import TERM_S, Pinned
+from asterism.querying import Result
 from asterism.records import (
     Adjacency,
     EdgeBatch,
+    EdgeRows,
     EdgeSample,
     FanoutSample,
     Features,
@@ -36,21 +40,25 @@ from asterism.records import (
     Ids,
     LayerSample,
     LayerStack,
+    LinkSeeds,
     MultiHop,
     NeighborSample,
     NodeBatch,
     NodeRows,
     NodeSample,
+    PageRanks,
     PairBatch,
     Ragged,
     Subgraph,
     TopNeighbors,
     Types,
+    VisitSample,
     WalkSample,
 )
-from asterism.sampling import Names, NodeTypes
+from asterism.sampling import Names
 from asterism.verification import Report
 from asterism.versions import PinInfo, VersionInfo
+from asterism.visits import Batch, ClusterPasses, EdgePasses, NodePasses
 from asterism.written import NO_FEATURES, Rows
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import metad_pb2 as meta
@@ -170,6 +178,8 @@ class AsyncClient(Closing[Client]):
         relation: str = "edge",
         parts: int = 8,
         direction: str = "both",
+        ids: str = "per_type",
+        salt: int = 0,
         build: bool = False,
     ) -> LoadedGraph:
         """Load a graph of PyG, DGL, NetworkX, igraph, SciPy or pandas into a space, made where it is not there, and commit it.
@@ -182,6 +192,30 @@ class AsyncClient(Closing[Client]):
 
     async def pins(self, space: str | None = None) -> list[PinInfo]:
         """Who holds which versions, of one space or of all; see ``Graph.pin``."""
+
+    async def query(self, statement: str, parameters: Mapping[str, Any] | None = None, *, space: str | None = None, language: str = "ngql") -> Result:
+        """Run statements in the style of nGQL, and give the last one's table; ``docs/statements.md`` has them all.
+
+        Parameters
+        ----------
+        statement : str
+            One, or several with ``;`` between.
+        parameters : mapping, optional
+            What the text calls ``$name``: numbers, texts, and arrays of them.
+        space : str, optional
+            Where they begin; None: they say so themselves (``USE``). ``Result.space`` is where they end.
+        language : {"ngql", "euler"}
+            ``"euler"``: Euler's GQL.
+
+        Raises
+        ------
+        InvalidRequest
+            Where it is none: the message shows the line with a caret, ``error.place`` has what was expected, and whether it is cut short.
+
+        Examples
+        --------
+        >>> client.query("USE shop; SAMPLE 100 VERTICES ON item WHERE price > $least YIELD id, price", {"least": 3})  # doctest: +SKIP
+        """
 
     async def recover_job(self, job_id: int) -> Job:
         """Let a failed or stopped job go on from what it has done, with the same input."""
@@ -207,12 +241,13 @@ class AsyncClient(Closing[Client]):
         kind : str
             ``"build"`` publishes what is committed as the next version. ``"audit"`` reads a version again on every storaged:
             checksums, totals, the law of every alias table and row, both copies of every edge; it fails with the place where
-            something is wrong. ``"export-tables"`` writes a version's alias tables to files. ``"compact"`` gives the disk
-            space of overwritten and deleted blocks back.
+            something is wrong. ``"index"`` is a build that adds an index, for draws under conditions; later builds keep
+            it. ``"export-tables"`` writes alias tables to files. ``"compact"`` gives the disk space of deleted blocks back.
         options : mapping of str to str, optional
             Of ``"export-tables"``: ``format`` (``"parquet"``, ``"csv"`` or ``"csv,parquet"``) and ``to``, a folder that every
             storaged can write to, as an fsspec address; without it, files go to each storaged's own folder ``exports``.
-            Of ``"build"``: ``link="no"`` makes every part anew; without it what did not change is shared with versions before.
+            Of ``"index"``: ``type``, a node type; ``on``, a column; ``kind``, ``"range"`` or ``"hash"`` (texts too); ``drop="yes"``.
+            Of ``"build"`` and ``"index"``: ``link="no"`` makes every part anew; without it what did not change is shared with versions before.
         version : int
             Which one an audit or an export reads; 0 is the current one.
 
@@ -342,6 +377,61 @@ class AsyncGraph(Closing[Graph]):
     async def close(self) -> None:
         """Close the client that this graph belongs to; so does the end of a ``with`` block."""
 
+    async def cluster_batches(
+        self,
+        clusters: Given,
+        q: int,
+        etypes: Names = None,
+        *,
+        weight: str = "",
+        where: str = "",
+        direction: str = "out",
+        weights: bool = False,
+        edge_ids: bool = True,
+        node_features: Columns = None,
+        seed: int | None = None,
+        rank: int = 0,
+        world: int = 1,
+        version: int | None = None,
+    ) -> AsyncClusterPasses:
+        """Every cluster once an epoch, q of them at a time, each batch with all edges among its nodes (Cluster-GCN).
+
+        Parameters
+        ----------
+        clusters : str, Path, Clusters, or dict of node type to (nodes, clusters)
+            Which nodes belong together: a folder that ``asterism export assignment`` wrote, by METIS or streaming; arrays, where nodes that are
+            not named are in no batch; or `asterism.clusters.Clusters`, which a feature may number too.
+        q : int
+            Clusters of a batch; the last one of an epoch may have fewer.
+        etypes, weight, where, direction, weights, edge_ids, node_features
+            As of `induced_subgraph`.
+        seed, rank, world, version
+            As of `node_batches`; clusters are shared over ranks, not nodes.
+
+        Returns
+        -------
+        ClusterPasses
+            Go through it once an epoch; each batch is a `ClusterBatch`. ``state_dict``, ``load_state_dict`` and ``reshard`` as of `node_batches`.
+
+        Raises
+        ------
+        InvalidRequest
+            Where the clusters are of another version than is read; of a batch: where its edges do not fit into one reply.
+
+        Notes
+        -----
+        Chiang et al. 2019, *Cluster-GCN: an efficient algorithm for training deep and large graph convolutional networks*, KDD, section 3.2: with
+        stochastic multiple partitions, so that edges between the clusters of a batch are there, and the clusters that meet are others each epoch.
+
+        Examples
+        --------
+        >>> for batch in held.cluster_batches("clusters", 20, "cites", node_features=["vec"], seed=1):  # doctest: +SKIP
+        ...     step(batch.subgraph)
+        """
+
+    async def count_edges(self, etype: str, *, where: str = "", version: int | None = None) -> int:
+        """How many edges of a type there are, or satisfy a condition."""
+
     async def count_nodes(self, ntype: str, *, version: int | None = None) -> int:
         """How many nodes of a type there are."""
 
@@ -375,10 +465,78 @@ class AsyncGraph(Closing[Graph]):
     async def delete_nodes(self, ids: ArrayLike, ntype: str) -> int:
         """Delete nodes, and every edge at them; give back the commit number."""
 
+    async def edge_batches(
+        self,
+        etype: str,
+        batch_size: int,
+        *,
+        weight: str = "",
+        where: str = "",
+        seed: int | None = None,
+        rank: int = 0,
+        world: int = 1,
+        version: int | None = None,
+    ) -> AsyncEdgePasses:
+        """Every edge of a type once an epoch, in shuffled batches: for training on links.
+
+        Parameters
+        ----------
+        etype : str
+            The edge type.
+        batch_size : int
+            Edges of a batch; the last one of an epoch may have fewer.
+        weight : str
+            The name of the weights to give back; "" are the edges' own.
+        where : str
+            As of `sample_edges`: only edges that satisfy it, such as those of a training split.
+        seed, rank, world, version
+            As of `node_batches`.
+
+        Returns
+        -------
+        EdgePasses
+            Go through it once an epoch; each batch is an `EdgeRows`. ``state_dict``, ``load_state_dict`` and ``reshard`` as of
+            `node_batches`.
+
+        Examples
+        --------
+        >>> for edges in graph.edge_batches("cites", 1024, where="year < 2019", seed=1):  # doctest: +SKIP
+        ...     train(graph.link_seeds(edges, "cites", mode="triplet", amount=5))
+        """
+
     async def edge_features(
         self, edge_ids: ArrayLike, names: str | Iterable[str], etype: str, *, version: int | None = None
     ) -> dict[str, FeatureValue]:
         """Feature columns of edges of one type, by edge id; as `node_features` otherwise."""
+
+    async def edges_at(self, etype: str, places: ArrayLike, *, weight: str = "", where: str = "", version: int | None = None) -> EdgeRows:
+        """Edges by their place in a scan of their type: what a shuffled pass over all edges is made of.
+
+        Parameters
+        ----------
+        etype : str
+            The edge type.
+        places : int64[m]
+            0 to `count_edges` - 1, in the order of `Graph.scan_edges`; under a condition, among the edges that satisfy it.
+        weight : str
+            The name of the weights to give back; "" are the edges' own.
+        where : str
+            As of `sample_edges`: other edges have no place.
+
+        Returns
+        -------
+        EdgeRows
+
+        Raises
+        ------
+        InvalidRequest
+            Where there is no such place.
+
+        Examples
+        --------
+        >>> graph.edges_at("cites", [0, 5]).src  # doctest: +SKIP
+        array([ 0, 40])
+        """
 
     @property
     def explain(self) -> AsyncExplainer:
@@ -408,6 +566,124 @@ class AsyncGraph(Closing[Graph]):
         ------
         InvalidRequest
             Where no node type declares a graph label.
+        """
+
+    async def induced_subgraph(
+        self,
+        nodes: ArrayLike,
+        etypes: Names = None,
+        *,
+        indptr: ArrayLike | None = None,
+        ntype: NodeTypes = None,
+        weight: str = "",
+        where: str = "",
+        direction: str = "out",
+        weights: bool = False,
+        edge_ids: bool = True,
+        node_features: Columns = None,
+        version: int | None = None,
+    ) -> Subgraph:
+        """All edges among some nodes, as one subgraph with nodes numbered from 0.
+
+        Parameters
+        ----------
+        nodes : int64[m]
+            Node ids; -1 is no node. One that is given twice is there once.
+        etypes : str or list of str, optional
+            Edge types; None: all.
+        indptr : int64[g + 1], optional
+            The nodes are g groups, group i being ``nodes[indptr[i]:indptr[i + 1]]``: each has a component of its own, in which a
+            node of several groups is there again, and edges join nodes of one group only.
+        ntype : str or int[m], optional
+            The type of the nodes, or of each. It may be left out where all edge types begin and end at the same one, and in a space of
+            global ids.
+        weight, where
+            As of `neighbors`: the weights to give, and which edges count.
+        direction : {"out", "in"}
+            Whether edges are read at their sources or at their destinations (where the schema keeps in-copies). They are the same ones, in
+            another order.
+        weights, edge_ids : bool
+            Whether to give these too.
+        node_features : list of str, or dict of node type to list of str
+            As of `sample_subgraph`.
+
+        Returns
+        -------
+        Subgraph
+            ``seeds`` has the number of each given node, ``batch`` the group of each node where there are groups; nothing is drawn, so
+            that ``seed`` is 0 and ``token`` empty. Edges are by (number of the end that ``direction`` begins at, neighbor id, edge id).
+
+        Raises
+        ------
+        InvalidRequest
+            Where the edges do not fit into one reply: ask for fewer nodes, or without edge ids.
+
+        Notes
+        -----
+        Parallel edges are all there, and loops. A node that the version does not have keeps its number and has no edges.
+
+        Examples
+        --------
+        >>> found = graph.induced_subgraph([3, 7, 12], "cites")  # doctest: +SKIP
+        >>> found.row["paper:cites:paper"], found.col["paper:cites:paper"]  # doctest: +SKIP
+        """
+
+    async def link_seeds(
+        self,
+        edges: EdgeRows | EdgeSample | ArrayLike,
+        etype: str,
+        *,
+        mode: str = "binary",
+        amount: float = 1,
+        weight: str | None = None,
+        src_weight: str | None = None,
+        exclude: bool = True,
+        seed: int | None = None,
+        version: int | None = None,
+    ) -> LinkSeeds:
+        """Positive edges with negatives beside them: what models of links are trained on.
+
+        Parameters
+        ----------
+        edges : EdgeRows, EdgeSample or int64[m, 2]
+            The positives, of `edges_at`, `edge_batches` or `sample_edges`, or pairs of ids (source, destination).
+        etype : str
+            Their edge type: negatives join nodes of the same types.
+        mode : {"binary", "triplet"}
+            Negative pairs with a source of their own, labelled; or, for each positive, negative destinations of its source.
+        amount : float
+            Negatives for each positive. Binary: m * amount pairs, rounded up. Triplet: a whole number.
+        weight : str, optional
+            Negative destinations in proportion to these weights of nodes: "" are their own, otherwise a table's name. None: uniformly.
+            For degree^0.75 (Mikolov et al. 2013) declare a table ``pow(in_degree, 0.75)``: builds count edges (docs/loading.md).
+        src_weight : str, optional
+            The sources of negative pairs likewise; binary alone.
+        exclude : bool
+            Leave out every destination that an edge of this type leads to from the source, in the version that is read. False: a negative
+            may be an edge (PyG), but no triplet's negative is its own positive.
+
+        Returns
+        -------
+        LinkSeeds
+            All of one version.
+
+        Raises
+        ------
+        InvalidRequest
+            Where mode or amount are none, or edges do not say pairs.
+
+        Notes
+        -----
+        The shapes are those of PyG's ``NegativeSampling``. A negative's source u is drawn by the sources' weights (binary) or given
+        (triplet); its destination is v with probability w_v / (the weight of all destinations that are not left out for u), every draw by
+        itself and keyed by its place in the batch. Where everything is left out for u there is no negative: a pair is not given, so that
+        there are fewer; a triplet has -1.
+
+        Examples
+        --------
+        >>> for edges in graph.edge_batches("cites", 512, seed=1):  # doctest: +SKIP
+        ...     links = graph.link_seeds(edges, "cites", amount=2, seed=7)
+        ...     batch = graph.sample_subgraph(np.concatenate([links.src, links.dst]), [10, 5], "cites")
         """
 
     async def manifest(self, version: int | None = None) -> VersionInfo:
@@ -548,6 +824,72 @@ class AsyncGraph(Closing[Graph]):
             By name: ``[m, *shape]`` where dense, ``(indptr int64[m + 1], values)`` where ragged or bytes.
         """
 
+    async def node_ids(self, names: ArrayLike, ntype: NodeTypes = None, *, missing: str = "fail", version: int | None = None) -> Ids:
+        """The ids of nodes that are called by strings (``ids: string``).
+
+        Every call that takes nodes takes their names too. For many calls about the same nodes take their ids once: whole numbers
+        travel without a look at what they are called.
+
+        Parameters
+        ----------
+        names : str[...]
+            An array or list of any shape, or one string; ``""`` is no node.
+        ntype : str or int[...], optional
+            Of the nodes, or of each; None: of whatever type.
+        missing : {"fail", "none"}
+            Whether a name that no node has is refused, or -1.
+        version : int, optional
+            A published one; None: the current one.
+
+        Returns
+        -------
+        int64[...]
+            In the shape of ``names``.
+
+        Raises
+        ------
+        NotFound
+            With the first name that no node of the version has (``missing="fail"``).
+        InvalidRequest
+            Where ids of the space are no strings, or one is no name: longer than 256 bytes in UTF-8, or with a NUL character.
+
+        Examples
+        --------
+        >>> graph.node_ids(["SFO", "JFK"], "airport")  # doctest: +SKIP
+        array([5405137366318178033, 3107341164023113263])
+        """
+
+    async def node_names(self, ids: ArrayLike, ntype: NodeTypes = None, *, version: int | None = None) -> NDArray[np.str_]:
+        """What nodes are called, in a space with ``ids: string``.
+
+        Parameters
+        ----------
+        ids : int64[...]
+            Of any shape, as records have them; -1 is no node.
+        ntype : str or int[...], optional
+            Of the nodes, or of each (ids of node types); None: of whatever type.
+        version : int, optional
+            That of the record which the ids are of; None: the current one.
+
+        Returns
+        -------
+        str[...]
+            In the shape of ``ids``; ``""`` for -1.
+
+        Raises
+        ------
+        NotFound
+            With the first id that is no node's in the version.
+        InvalidRequest
+            Where ids of the space are no strings.
+
+        Examples
+        --------
+        >>> near = graph.sample_neighbors(["SFO"], "route", 3, seed=1)  # doctest: +SKIP
+        >>> graph.node_names(near.nodes, "airport", version=near.version)  # doctest: +SKIP
+        array([['LAX', 'JFK', 'SEA']], dtype='<U3')
+        """
+
     async def node_types(self, ids: ArrayLike, ntype: NodeTypes = None, *, version: int | None = None) -> Types:
         """The type of each node.
 
@@ -594,6 +936,73 @@ class AsyncGraph(Closing[Graph]):
         array([ 0, 40])
         """
 
+    async def personalized_pagerank(
+        self,
+        nodes: ArrayLike,
+        etypes: Names,
+        k: int,
+        *,
+        alpha: float = 0.15,
+        epsilon: float = 0.0001,
+        ntype: NodeTypes = None,
+        weighted: bool = True,
+        weight: str = "",
+        where: str = "",
+        direction: str = "out",
+        version: int | None = None,
+    ) -> PageRanks:
+        """The k nodes at which random walks from each node end most often, with how often: personalised PageRank by forward push.
+
+        A walk ends where it is with probability ``alpha`` before each step, and at a dead end; the probability that a walk from
+        s ends at v is ppr(v). Without a draw, and within bounds: see Notes.
+
+        Parameters
+        ----------
+        nodes : int64[m]
+            Where walks start; -1 and unknown ones have no row of nodes.
+        etypes : str or list of str, or None
+            Edge types, over which walks go together; None: all. Where none begins is a dead end.
+        k : int
+            Nodes to give for each: the start is one, as a rule the first.
+        alpha : float
+            Above 0, at most 1.
+        epsilon : float
+            How much a node may hold back, per unit of what its edges weigh together (its degree, where edges are counted);
+            1e-12 to 1. What is read and done for a node grows as 1 / (alpha * epsilon) at most, where every edge weighs 1.
+        ntype : str or int[m], optional
+            The type of the nodes, or of each. It may be left out where the edge types start at the same one.
+        weighted, weight, where, direction
+            As of `random_walk`: a step goes along an edge by its weight, or (``weighted=False``) along each alike.
+
+        Returns
+        -------
+        PageRanks
+            ``nodes`` int64[m, k], ``types`` int32[m, k], ``scores`` float64[m, k]: highest score first, ties by id, then by type;
+            padded with -1 and 0. ``residuals`` float64[m].
+
+        Raises
+        ------
+        InvalidRequest
+            Where a limit is met: the answer does not fit into one reply, a node comes to too many others, the neighborhoods of all
+            have too many edges. The message says which, and what to do.
+
+        Notes
+        -----
+        Andersen, Chung & Lang 2006, *Local graph partitioning using PageRank vectors*, FOCS, with the walk that is not lazy, as
+        Bojchevski et al. 2020 (PPRGo, KDD) and Fey et al. 2021 (GNNAutoScale, ICML) have it. In rounds: every node u that holds back
+        r(u) > epsilon * d(u), d(u) being what its edges weigh together, keeps alpha * r(u) as score and hands the rest on. A
+        start hands on once at least. So
+
+        * 0 <= ppr(v) - score(v) <= ``residuals`` for any graph;
+        * ppr(v) - score(v) <= epsilon * d(v) where every edge is there in both directions by the same weight.
+
+        The same bytes on any number of hosts, and whatever else is asked for together.
+
+        Examples
+        --------
+        >>> near = graph.personalized_pagerank([7], "cites", 32, epsilon=1e-5)  # doctest: +SKIP
+        """
+
     def pin(self, version: int | None = None, *, term_s: float = TERM_S, owner: str | None = None) -> AsyncPinned:
         """Hold a version while a block runs, however many newer ones are published meanwhile.
 
@@ -628,6 +1037,14 @@ class AsyncGraph(Closing[Graph]):
         >>> with graph.pin() as held:  # doctest: +SKIP
         ...     for epoch in range(10):
         ...         train(held)
+        """
+
+    async def query(self, statement: str, parameters: Mapping[str, Any] | None = None, *, language: str = "ngql") -> Result:
+        """Run statements about this graph, and give the last one's table: as ``Client.query``, at the version that this graph is at.
+
+        Examples
+        --------
+        >>> graph.query("SAMPLE 10 NEIGHBORS FROM $users OVER buys YIELD src, dst, dst.price SEED 7", {"users": users})  # doctest: +SKIP
         """
 
     async def random_walk(
@@ -698,7 +1115,15 @@ class AsyncGraph(Closing[Graph]):
         (2, 5)
         """
 
-    async def replay(self, token: str, nodes: ArrayLike | None = None, ntype: ArrayLike | None = None, *, exclude: arguments.Excluded = None) -> Any:
+    async def replay(
+        self,
+        token: str,
+        nodes: ArrayLike | None = None,
+        ntype: ArrayLike | None = None,
+        *,
+        exclude: arguments.Excluded = None,
+        times: ArrayLike | None = None,
+    ) -> Any:
         """Make a sampling call again: the same record, whoever made the call, wherever and whenever.
 
         Parameters
@@ -711,6 +1136,8 @@ class AsyncGraph(Closing[Graph]):
             Their types, where the call had one for each.
         exclude : optional
             Of `sample_negatives`, whose pairs are ``nodes``.
+        times : int64[m] or float64[m], optional
+            The times of the nodes, where the call had them.
 
         Returns
         -------
@@ -761,6 +1188,73 @@ class AsyncGraph(Closing[Graph]):
             ``src``, ``dst``, ``edge_ids`` int64[n], ``types`` int32[n], ``weights`` float32[n], ``probabilities`` float64[n] or None.
         """
 
+    async def sample_ego_subgraphs(
+        self,
+        seeds: ArrayLike,
+        fanouts: Sequence[int] | Mapping[str, Sequence[int]],
+        etypes: Names = None,
+        *,
+        among: Names = None,
+        ntype: NodeTypes = None,
+        weighted: bool = True,
+        weight: str = "",
+        where: str = "",
+        replace: bool = False,
+        direction: str = "out",
+        disjoint: bool = True,
+        expand: str = "first",
+        weights: bool = False,
+        edge_ids: bool = True,
+        node_features: Columns = None,
+        seed: int | None = None,
+        version: int | None = None,
+    ) -> Subgraph:
+        """A subgraph around each seed: nodes sampled hop by hop, and all edges among them (ShaDow).
+
+        Parameters
+        ----------
+        seeds : int64[m]
+            Node ids, the roots; -1 is no node. One that is given twice has two subgraphs, with draws of their own.
+        fanouts, etypes
+            As of `sample_subgraph`: how nodes are met.
+        among : str or list of str, optional
+            The types of the edges among the nodes that are given; None: those that are followed.
+        ntype, weighted, weight, replace, direction
+            As of `sample_subgraph`.
+        where : str
+            As of `sample_neighbors`, of the edges that are followed and of those that are given.
+        disjoint : bool
+            A component of its own for every seed (Zeng et al., and PyG); otherwise one subgraph of all seeds' nodes (DGL).
+        expand : {"first", "every"}
+            As of `sample_subgraph`. DGL's ``ShaDowKHopSampler`` expands all nodes in every hop, by its fanouts from the last to the
+            first; PyG's a node in the hop after the one that met it, as often as it was met.
+        weights, edge_ids, node_features
+            As of `sample_subgraph`.
+
+        Returns
+        -------
+        Subgraph
+            ``seeds`` says where each root is, ``batch`` which seed's component a node is of: those of a component are side by side, the
+            root first, the others in the order in which they were met. Edges as of `induced_subgraph`.
+
+        Raises
+        ------
+        InvalidRequest
+            As of `sample_subgraph`; also where the edges do not fit into one reply.
+
+        Notes
+        -----
+        There are no times here: all edges among nodes would show a seed what came after it.
+
+        Zeng et al. 2021, *Decoupling the depth and scope of graph neural networks*, NeurIPS, section 3.3. The nodes are those of
+        `sample_subgraph` with the same arguments and seed, to the last one; draws are keyed by (hop, edge type, the seed's place, node, k).
+
+        Examples
+        --------
+        >>> batch = graph.sample_ego_subgraphs(papers, [10, 5], "cites", direction="in", seed=3)  # doctest: +SKIP
+        >>> roots = embeddings["paper"][batch.seeds]  # doctest: +SKIP
+        """
+
     async def sample_fanout(
         self,
         nodes: ArrayLike,
@@ -773,6 +1267,10 @@ class AsyncGraph(Closing[Graph]):
         where: str = "",
         replace: bool = True,
         direction: str = "out",
+        times: ArrayLike | None = None,
+        strict: bool = False,
+        strategy: str = "uniform",
+        edge_times: bool = False,
         weights: bool = True,
         edge_ids: bool = False,
         probabilities: bool = False,
@@ -792,6 +1290,9 @@ class AsyncGraph(Closing[Graph]):
             Neighbors per node of each hop.
         ntype, weighted, weight, where, replace, direction, weights, edge_ids, probabilities
             As of `sample_neighbors`.
+        times, strict, strategy, edge_times
+            As of `sample_neighbors`: the time of each node holds for all that is drawn from it, hop after hop. Hops along edge types
+            that have no times are drawn as without; of one hop all have some, or none.
         node_features : list of str, or dict of node type to list of str
             Features of the starts and of every drawn node to bring along, in the same request: of each node type what is named
             for it, or what it has of a list.
@@ -869,6 +1370,139 @@ class AsyncGraph(Closing[Graph]):
         >>> batch = graph.graph_nodes(graph.sample_graph_labels(32).labels)  # doctest: +SKIP
         """
 
+    async def sample_hgt(
+        self,
+        seeds: ArrayLike,
+        counts: Sequence[int] | Mapping[str, Sequence[int]],
+        etypes: Names = None,
+        *,
+        among: Names = None,
+        ntype: NodeTypes = None,
+        weighted: bool = True,
+        weight: str = "",
+        where: str = "",
+        direction: str = "out",
+        weights: bool = False,
+        edge_ids: bool = True,
+        node_features: Columns = None,
+        seed: int | None = None,
+        version: int | None = None,
+    ) -> Subgraph:
+        """Seeds, nodes drawn layer by layer, so many of each type, and all edges among them (HGT).
+
+        Nodes that many of the sample lead to are drawn first: the sample is dense, and has as many nodes of a rare type as of a common one.
+
+        Parameters
+        ----------
+        seeds : int64[m]
+            Node ids; -1 is no node.
+        counts : list of int, or dict of node type to list of int
+            Nodes to draw in each layer: of each node type, or as a dict says; of types that it does not name none are. Fewer are drawn where
+            fewer were given anything.
+        etypes : str or list of str, optional
+            The types of edges along which nodes give, in the order in which they are; None: all.
+        among : str or list of str, optional
+            The types of the edges among the nodes that are given; None: those that are followed.
+        ntype, node_features
+            As of `sample_subgraph`.
+        weighted, weight
+            Whether a node gives along its edges of one type by their weights, and which; otherwise to all alike, as PyG does.
+        where : str
+            As of `sample_neighbors`, of the edges that are followed and of those that are given.
+        direction : {"out", "in"}
+            Along the edges, or against them: "in" meets those whose messages a node gets, as PyG's.
+        weights, edge_ids : bool
+            Whether to give these too.
+
+        Returns
+        -------
+        Subgraph
+            Nodes are seeds in request order, then layer after layer in the order of the draws; ``num_sampled_nodes`` has the seeds, and each layer.
+            Edges as of `induced_subgraph`.
+
+        Raises
+        ------
+        InvalidRequest
+            Where counts are none, the nodes of a layer have more edges than can be read, or the edges do not fit into one reply.
+
+        Notes
+        -----
+        Hu et al. 2020, *Heterogeneous graph transformer*, WWW, section 3.3; as PyG's ``HGTLoader``. A node that is taken gives each of its edges of
+        one type the share that the edge has of all of them; a node that is not taken has the sum of what edges to it were given, its
+        budget. A layer is drawn without replacement, by successive draws in proportion to squared budgets, each node type by itself.
+
+        Examples
+        --------
+        >>> batch = graph.sample_hgt(papers, {"paper": [64, 64], "author": [64, 64]}, ntype="paper", direction="in", seed=3)  # doctest: +SKIP
+        >>> batch.num_sampled_nodes["author"]  # doctest: +SKIP
+        (0, 64, 64)
+        """
+
+    async def sample_labor(
+        self,
+        seeds: ArrayLike,
+        fanouts: Sequence[int] | Mapping[str, Sequence[int]],
+        etypes: Names = None,
+        *,
+        importance: int = 0,
+        layer_dependency: bool = False,
+        ntype: NodeTypes = None,
+        weighted: bool = True,
+        weight: str = "",
+        where: str = "",
+        direction: str = "out",
+        expand: str = "every",
+        weights: bool = True,
+        edge_ids: bool = True,
+        node_features: Columns = None,
+        seed: int | None = None,
+        version: int | None = None,
+    ) -> Subgraph:
+        """Seeds and neighbors of theirs by layer-neighbor sampling: nodes of a batch meet the same neighbors where they can.
+
+        A node t has one variate for a whole hop, and an edge to it is kept where that is at most the edge's probability.
+
+        Parameters
+        ----------
+        seeds : int64[m]
+            Node ids; -1 is no node.
+        fanouts : list of int, or dict of edge type to list of int
+            Neighbors per node of each hop, in expectation: of each edge type, or as a dict says; 0 is none, -1 all of positive weight.
+        importance : int
+            Steps that make neighbors of several nodes more probable and others less, at the same variance of estimates: LABOR-i. 0 is LABOR-0; -1
+            as many as it takes until they change little, LABOR-*. At most 100.
+        layer_dependency : bool
+            Whether a node has the same variate in every hop: fewer different nodes still.
+        etypes, ntype, direction, edge_ids, node_features
+            As of `sample_subgraph`.
+        weighted, weight, where
+            As of `sample_neighbors`. An edge of weight 0 is never kept; a node with fewer edges than its fanout keeps all others.
+        expand : {"every", "first"}
+            Whether neighbors are drawn in every hop from the one on that met a node (DGL), or in the next only (PyG).
+        weights : bool
+            Whether to give `Subgraph.weights`, for a mean over a node's kept edges: weight over probability, scaled to sum to their number.
+
+        Returns
+        -------
+        Subgraph
+            Numbered as `sample_subgraph` numbers; the edges of a node in the order in which it has them.
+
+        Raises
+        ------
+        InvalidRequest
+            Where ``importance`` is out of bounds, or the nodes of a hop have more edges than can be read.
+
+        Notes
+        -----
+        Balin & Catalyurek 2023, *Layer-neighbor sampling*, NeurIPS; as DGL's ``LaborSampler``. Variates are keyed by (seed, hop, node type, node),
+        whatever is in the batch; with importance steps the probabilities are of the batch as a whole.
+
+        Examples
+        --------
+        >>> batch = graph.sample_labor([3, 7], [15, 10], "cites", importance=1, direction="in")  # doctest: +SKIP
+        >>> batch.weights["paper:cites:paper"]  # doctest: +SKIP
+        """
+
     async def sample_layer(
         self,
         nodes: ArrayLike,
@@ -939,6 +1573,7 @@ class AsyncGraph(Closing[Graph]):
         where: str = "",
         shared: bool = False,
         exclude: arguments.Excluded = None,
+        exclude_edges: Names = None,
         probabilities: bool = False,
         seed: int | None = None,
         version: int | None = None,
@@ -961,7 +1596,10 @@ class AsyncGraph(Closing[Graph]):
         shared : bool
             One row of n for the whole batch; it leaves out the positives of every pair.
         exclude : (indptr, ids), Ragged or int64[m, k], optional
-            Further positives of each row; -1 is none. ``graph.neighbors(sources, "cites")`` leaves out every true edge.
+            Further positives of each row; -1 is none.
+        exclude_edges : str or list of str, optional
+            Edge types: whatever an edge of these leads to from a row's source is left out too, so that no negative is a true edge. Sources are not
+            read, but asked whether they are joined to what was drawn, whatever degree they have.
         probabilities : bool
             Whether to give back the probability of each draw too: its share of the weight of all that its row does not leave out.
 
@@ -975,7 +1613,9 @@ class AsyncGraph(Closing[Graph]):
         NotFound
             Where there is nothing to draw at all.
         InvalidRequest
-            Where positives are left out among several types of a space whose ids are per type: ask type by type.
+            Where positives are left out among several types of a space whose ids are per type: ask type by type; where no edge of
+            ``exclude_edges`` leads to what is drawn; where ``shared`` or ``probabilities`` is asked for too and the neighbors of all
+            sources, which are read then, do not fit into one reply.
 
         Notes
         -----
@@ -986,7 +1626,7 @@ class AsyncGraph(Closing[Graph]):
         --------
         >>> edges = graph.sample_edges(512, "cites")  # doctest: +SKIP
         >>> pairs = np.stack([edges.src, edges.dst], axis=1)  # doctest: +SKIP
-        >>> graph.sample_negatives(pairs, 5, "paper", exclude=graph.neighbors(edges.src, "cites")).nodes  # doctest: +SKIP
+        >>> graph.sample_negatives(pairs, 5, "paper", exclude_edges="cites").nodes  # doctest: +SKIP
         """
 
     async def sample_neighbors(
@@ -1001,6 +1641,10 @@ class AsyncGraph(Closing[Graph]):
         where: str = "",
         replace: bool = True,
         direction: str = "out",
+        times: ArrayLike | None = None,
+        strict: bool = False,
+        strategy: str = "uniform",
+        edge_times: bool = False,
         weights: bool = True,
         edge_ids: bool = False,
         probabilities: bool = False,
@@ -1030,6 +1674,16 @@ class AsyncGraph(Closing[Graph]):
             False: distinct edges; a node with n or fewer gives all of them.
         direction : {"out", "in"}
             Along the edges, or against them (where the schema keeps in-copies).
+        times : int64[m] or float64[m], optional
+            The time of each node: edges after it, and edges to later nodes, are as if they were not there. Each edge type, or the type
+            of its neighbors, must declare which feature is its time; without ``probabilities``.
+        strict : bool
+            Edges of that time itself are not there either.
+        strategy : {"uniform", "last"}
+            "last" takes the n latest of them, the latest first, whatever they weigh; with ``replace=False``. "uniform" draws, by weight where
+            ``weighted``. The words are PyG's ``temporal_strategy``.
+        edge_times : bool
+            Whether to give back the time of each edge too; with ``times``.
         weights, edge_ids : bool
             Whether to give these back too.
         probabilities : bool
@@ -1149,6 +1803,69 @@ class AsyncGraph(Closing[Graph]):
         (2, 2)
         """
 
+    async def sample_pinsage(
+        self,
+        nodes: ArrayLike,
+        metapath: Sequence[Names] | None,
+        n: int,
+        *,
+        walks: int,
+        traversals: int = 2,
+        termination: float = 0.5,
+        ntype: NodeTypes = None,
+        weighted: bool = True,
+        weight: str = "",
+        where: str = "",
+        direction: str = "out",
+        seed: int | None = None,
+        version: int | None = None,
+    ) -> VisitSample:
+        """The n nodes that short random walks from each node visit most: PinSAGE's neighbors, with their visits as importance.
+
+        Parameters
+        ----------
+        nodes : int64[m]
+            Where walks start; -1 and unknown ones have no neighbors. A node that is there twice walks by itself each time.
+        metapath : list of (str or list of str), or None
+            The edge types of each step of a traversal, such as ``["bought", "bought_by"]``; one of `metapaths`; None: one step
+            along any edge. It ends where it begins, unless ``traversals`` is 1.
+        n : int
+            Nodes to give for each.
+        walks : int
+            Walks from each node.
+        traversals : int
+            How often a walk goes over the metapath at most. Where each traversal ends is a visit, at the start itself too.
+        termination : float
+            The probability that a walk ends before a traversal, any but its first; in 0 .. 1.
+        ntype : str or int[m], optional
+            The type of the nodes, or of each. It may be left out where the first step's edge types start at the same one.
+        weighted, weight, where, direction
+            As of `random_walk`; PinSAGE's own walks are uniform (``weighted=False``).
+
+        Returns
+        -------
+        VisitSample
+            ``nodes`` and ``counts`` int64[m, n]: by visits, most first, ties by id, then by node type; padded with -1 and 0.
+            ``types`` int32[m, n], node types.
+
+        Raises
+        ------
+        InvalidRequest
+            Where the metapath does not end where it begins, or the answer, or one node's walks, do not fit into one reply.
+
+        Notes
+        -----
+        Walks are those of `random_walk` with the same seed, walks and ``traversals`` times the steps, up to where they end:
+        which of them do does not depend on their steps. Ying et al. 2018, *Graph convolutional neural networks for web-scale
+        recommender systems*, KDD, section 3.1; over any metapath as DGL's ``RandomWalkNeighborSampler`` has it (where ties go
+        to the larger id).
+
+        Examples
+        --------
+        >>> near = graph.sample_pinsage(items, ["bought_by", "buys"], 10, walks=200, seed=3)  # doctest: +SKIP
+        >>> near.counts / near.counts.sum(axis=1, keepdims=True)  # doctest: +SKIP
+        """
+
     async def sample_subgraph(
         self,
         seeds: ArrayLike,
@@ -1163,6 +1880,10 @@ class AsyncGraph(Closing[Graph]):
         direction: str = "out",
         disjoint: bool = False,
         expand: str = "first",
+        times: ArrayLike | None = None,
+        strict: bool = False,
+        strategy: str = "uniform",
+        edge_times: bool = False,
         weights: bool = False,
         edge_ids: bool = True,
         node_features: Columns = None,
@@ -1188,8 +1909,11 @@ class AsyncGraph(Closing[Graph]):
         disjoint : bool
             A tree of its own for every seed: a node that several seeds reach is there several times (`Subgraph.batch`).
         expand : {"first", "every"}
-            Whether a node's neighbors are drawn in the hop after the one that met it (PyG), or in every hop from then on
-            (DGL's blocks).
+            Whether a node's neighbors are drawn in the hop after the one that met it (PyG), or in every hop from then on (DGL's blocks).
+        times : int64[m] or float64[m], optional
+            The time of each seed and its whole tree, ``disjoint``, as in PyG: no later edge is seen, but of types that have no time. One must.
+        strict, strategy, edge_times
+            As of `sample_neighbors`; of edge types without a time "last" draws.
         weights, edge_ids : bool
             Whether to give these too.
         node_features : list of str, or dict of node type to list of str
@@ -1201,13 +1925,11 @@ class AsyncGraph(Closing[Graph]):
 
         Notes
         -----
-        Nodes are numbered per type: seeds in request order, then by first appearance (hop, edge type, source, k). The draws of
-        a node do not depend on what else is in the batch.
+        Nodes are numbered per type: seeds first, then by first appearance (hop, edge type, source, k). Draws do not depend on the rest of the batch.
 
         Examples
         --------
         >>> batch = graph.sample_subgraph([3, 7], [15, 10], "cites", direction="in")  # doctest: +SKIP
-        >>> batch.nodes["paper"][batch.row["paper:cites:paper"]]  # doctest: +SKIP
         """
 
     def scan_edges(
@@ -1496,10 +2218,64 @@ class AsyncNodePasses(Face[NodePasses]):
         """The one that is under way, from 0."""
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where passes were; InvalidRequest where it was of another type or version."""
+        """Go on where passes were; InvalidRequest where it was of something else, or of another version."""
 
-    async def next_batch(self) -> Ids:
-        """The next nodes of the epoch, int64; none where it is over."""
+    async def next_batch(self) -> Batch:
+        """The next rows of the epoch; none where it is over."""
+
+    def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
+        """Take this rank's share of what passes of another number of ranks left of their epoch: of every one's state."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it is, in plain values: batches that were given count as visited."""
+
+class AsyncEdgePasses(Face[EdgePasses]):
+    """Every edge of a type once an epoch: what ``await graph.edge_batches(...)`` gives. Go through it with ``async for``."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def etype(self) -> str: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def cursor(self) -> EpochCursor: ...
+    def __aiter__(self) -> AsyncIterator[EdgeRows]: ...
+    @property
+    def epoch(self) -> int:
+        """The one that is under way, from 0."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where passes were; InvalidRequest where it was of something else, or of another version."""
+
+    async def next_batch(self) -> Batch:
+        """The next rows of the epoch; none where it is over."""
+
+    def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
+        """Take this rank's share of what passes of another number of ranks left of their epoch: of every one's state."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it is, in plain values: batches that were given count as visited."""
+
+class AsyncClusterPasses(Face[ClusterPasses]):
+    """Every cluster once an epoch: what ``await graph.cluster_batches(...)`` gives. Go through it with ``async for``."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def cursor(self) -> EpochCursor: ...
+    def __aiter__(self) -> AsyncIterator[ClusterBatch]: ...
+    @property
+    def epoch(self) -> int:
+        """The one that is under way, from 0."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where passes were; InvalidRequest where it was of something else, or of another version."""
+
+    async def next_batch(self) -> Batch:
+        """The next rows of the epoch; none where it is over."""
 
     def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
         """Take this rank's share of what passes of another number of ranks left of their epoch: of every one's state."""

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from asterism.cli import backups, exporting, jobs, loading, sampling, serving, spaces, status, verifying
+from asterism.cli import backups, consoling, exporting, jobs, loading, sampling, serving, spaces, status, verifying
 from asterism.cli.arguments import hoist
 from asterism.cli.exits import ExitCode, code_of
 from asterism.cli.output import Output
@@ -24,6 +24,7 @@ EPILOG = (
 app = typer.Typer(name="asterism", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich", epilog=EPILOG)
 app.command("serve", epilog=serving.EXAMPLES)(serving.serve)
 app.add_typer(spaces.app, name="space")
+app.command("console", epilog=consoling.EXAMPLES)(consoling.console)
 app.command("load", epilog=loading.EXAMPLES)(loading.load)
 app.add_typer(jobs.app, name="job")
 app.add_typer(sampling.app, name="sample")

@@ -21,8 +21,9 @@ from asterism.cli.drawing import (
     draw,
     in_a_row,
     rows_table,
-    whole_numbers,
+    words,
 )
+from asterism.cli.naming import starts
 from asterism.cli.output import table
 from asterism_proto.errors import InvalidRequest
 
@@ -53,7 +54,7 @@ def like(
 
     def ask(graph: Graph, asked: Any) -> Any:
         return asked.sample_nodes_like(
-            nodes,
+            starts(graph, nodes),
             count,
             ntype=node_type,
             weighted=not uniform,
@@ -68,9 +69,9 @@ def like(
     draw(context, space, ask, _rows("nodes like others", nodes), explain=explain)
 
 
-def parse_pairs(texts: list[str]) -> list[list[int]]:
+def parse_pairs(texts: list[str]) -> list[list[str]]:
     """Sources, or pairs of a source and its positive with a comma between: all of them the same."""
-    rows = [whole_numbers("pair", text, least=0) for text in texts]
+    rows = [words("pair", text) for text in texts]
     if len({len(row) for row in rows}) != 1 or len(rows[0]) > 2:
         raise InvalidRequest(f"{' '.join(texts)}: expected sources such as 17 23, or pairs such as 17,3 23,40")
     return rows
@@ -84,7 +85,6 @@ def negatives(
     count: Count = 5,
     kinds: Annotated[list[str] | None, typer.Option("--type", help="Of this node type (repeat for several). Default: all.")] = None,
     but: Annotated[list[str] | None, typer.Option("--but", help="No neighbor of the source along this edge type (repeat for several).")] = None,
-    node_type: NodeType = None,
     shared: Annotated[bool, typer.Option("--shared", help="One row for all pairs, which leaves out the positives of each.")] = False,
     uniform: Uniform = False,
     weight: Weight = "",
@@ -95,13 +95,11 @@ def negatives(
     explain: Explain = False,
 ) -> None:
     """Draw nodes that are not among the positives of each pair."""
-    rows = parse_pairs(pairs)
-    given = [row[0] for row in rows] if len(rows[0]) == 1 else rows
+    told = parse_pairs(pairs)
 
     def ask(graph: Graph, asked: Any) -> Any:
-        exclude = None
-        if but:
-            exclude = graph.neighbors([row[0] for row in rows], but, ntype=node_type, weights=False, edge_ids=False, version=at)
+        rows = [starts(graph, row) for row in told]
+        given = [row[0] for row in rows] if len(rows[0]) == 1 else rows
         return asked.sample_negatives(
             given,
             count,
@@ -110,10 +108,10 @@ def negatives(
             weight=weight,
             where=where,
             shared=shared,
-            exclude=exclude,
+            exclude_edges=but or None,
             probabilities=probabilities,
             seed=seed,
-            version=at if exclude is None else exclude.version,
+            version=at,
         )
 
     draw(context, space, ask, _rows("negatives", ["all"] if shared else pairs), explain=explain)

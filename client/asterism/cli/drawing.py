@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from asterism.cli.naming import called, there
 from asterism.cli.output import table
 from asterism.cli.session import session_of
 from asterism_proto.errors import InvalidRequest
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 SHOWN = 20
 
 Space = Annotated[str, typer.Argument(metavar="SPACE", help="The space to draw from.")]
-Nodes = Annotated[list[int], typer.Argument(metavar="NODE...", help="Where to start.")]
+Nodes = Annotated[list[str], typer.Argument(metavar="NODE...", help="Where to start: ids, or strings in a space of these.")]
 Count = Annotated[int, typer.Option("-n", "--count", min=0, help="How many to draw.")]
 Along = Annotated[list[str] | None, typer.Option("--type", help="Along this edge type (repeat for several). Default: all.")]
 Uniform = Annotated[bool, typer.Option("--uniform", help="Every one the same chance, whatever its weight.")]
@@ -33,11 +34,29 @@ Distinct = Annotated[bool, typer.Option("--distinct", help="None twice: draw wit
 Probabilities = Annotated[
     bool, typer.Option("--probabilities", help="The probability of each draw too; without replacement, given the earlier ones.")
 ]
+Until = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help="As of this time: later edges are not seen, by the time that their type declares.")
+]
+Strict = Annotated[bool, typer.Option("--strict", help="With --until: edges of that time itself are not seen either.")]
+Last = Annotated[bool, typer.Option("--last", help="With --until: the latest edges instead of a draw.")]
 Seed = Annotated[int | None, typer.Option(help="Repeat a draw: the same seed gives the same answer.")]
 Version = Annotated[int | None, typer.Option("--at", min=1, metavar="VERSION", help="Draw from this version.")]
 NodeType = Annotated[str | None, typer.Option(help="The type of the nodes that one starts from, where the edge types do not say.")]
 Direction = Annotated[str, typer.Option(metavar="out|in", help="Along the edges, or against them.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Make the call, and tell what it takes instead: shares, who is asked for what, bytes.")]
+
+
+def seen(nodes: list[str], until: str | None, *, strict: bool, last: bool) -> dict[str, Any]:
+    """What a sampling call is told of times: the same for all nodes, whose edges come with theirs; nothing without ``until``."""
+    if until is None:
+        if strict or last:
+            raise InvalidRequest(f"{'--strict' if strict else '--last'} without --until: say until when")
+        return {}
+    try:
+        time = int(until) if until.lstrip("-").isdigit() else float(until)
+    except ValueError as error:
+        raise InvalidRequest(f"--until {until!r}: expected a number, as the times of edges are") from error
+    return {"times": [time] * len(nodes), "strict": strict, "strategy": "last" if last else "uniform", "edge_times": True}
 
 
 def draw(
@@ -54,6 +73,7 @@ def draw(
         started = time.perf_counter()
         sample = ask(graph, graph.explain if explain else graph)
         milliseconds = (time.perf_counter() - started) * 1000
+        sample = sample if explain else called(graph, sample)
     session.output.result(sample, lambda: _explained(sample, schema) if explain else render(sample, schema))
     session.output.remark(f"[dim]{milliseconds:.1f} ms, version {sample.version}, --seed {sample.seed} repeats it[/dim]")
 
@@ -63,7 +83,7 @@ def read(context: typer.Context, space: str, ask: Callable[[Graph], Any], render
     session = session_of(context)
     with session.client(reading=True) as client:
         graph = client.graph(space)
-        schema, found = graph.schema, ask(graph)
+        schema, found = graph.schema, called(graph, ask(graph))
     session.output.result(found, lambda: render(found, schema))
 
 
@@ -82,7 +102,7 @@ def with_probabilities(names: tuple[str, ...], columns: list[Any], sample: Any) 
 
 def in_a_row(nodes: Any, probabilities: Any = None) -> str:
     """Nodes, each with the probability of its draw where that is known; without those that are none."""
-    hit = nodes >= 0
+    hit = there(nodes)
     if probabilities is None:
         return ", ".join(map(str, nodes[hit].tolist()))
     return ", ".join(f"{node} ({p:.4g})" for node, p in zip(nodes[hit].tolist(), probabilities[hit].tolist(), strict=True))
@@ -104,6 +124,14 @@ def split_types(text: str) -> list[str] | None:
     if not all(names):
         raise InvalidRequest(f"--step {text!r}: expected an edge type, several with commas, or * for all")
     return None if names == ["*"] else names
+
+
+def words(option: str, text: str) -> list[str]:
+    """Nodes with commas between."""
+    found = text.split(",")
+    if not all(found):
+        raise InvalidRequest(f"{option} {text!r}: expected nodes with commas between")
+    return found
 
 
 def whole_numbers(option: str, text: str, *, least: int) -> list[int]:
@@ -137,4 +165,4 @@ def _explained(told: Explanation, schema: Schema) -> RenderableType:
     tables = [table(titled(title, len(told.asked)), ("round", "what", "of", "rows", "bytes sent", "received"), asked)]
     if shares:
         tables.insert(0, table(titled("where draws fall", len(told.shares)), ("type", "part", "share", "expected", "drawn"), shares))
-    return Group(*tables)
+    return Group(*tables, *([f"condition: {told.condition}"] if told.condition else []))

@@ -147,7 +147,7 @@ def assignment(
     passes: Passes = 1,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
 ) -> None:
-    """Write which partition each node goes to, for `export dgl --assign` and for DGL's own tools."""
+    """Write which partition each node goes to, for `export dgl --assign`, for DGL's own tools, and for batches of clusters."""
     session = session_of(context)
     method, balance = method_of(assign), balance_of(balance_ntypes, balance_by)
     from asterism import export

@@ -131,13 +131,16 @@ def submit(
     context: typer.Context,
     space: Annotated[str, typer.Argument(metavar="SPACE", help="The space to work on.")],
     *,
-    kind: Annotated[str, typer.Option(metavar="KIND", help="What to do: build, audit, export-tables or compact.")] = "build",
+    kind: Annotated[str, typer.Option(metavar="KIND", help="What to do: build, index, audit, export-tables or compact.")] = "build",
     at: Annotated[
         int | None, typer.Option("--at", min=1, metavar="VERSION", help="What an audit or an export reads. Default: the current one.")
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Of export-tables: format=parquet, csv or csv,parquet; to=ADDRESS. Of builds: link=no."),
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Of export-tables: format=parquet, csv or csv,parquet; to=ADDRESS. Of builds: link=no. Of index: see `asterism job index`.",
+        ),
     ] = None,
     wait: Wait = False,
     within: Within = DEFAULT_WAIT_S,
@@ -152,6 +155,37 @@ def submit(
     session = session_of(context)
     with session.client() as client:
         job = client.submit_job(space, kind=kind, options=options, version=at or 0)
+        if wait:
+            job = wait_for(session.output, client, job.job_id, within)
+    finish(session.output, job)
+
+
+@app.command(epilog="Examples: asterism job index shop item price --wait | asterism job index shop item brand --kind hash")
+def index(
+    context: typer.Context,
+    space: Annotated[str, typer.Argument(metavar="SPACE", help="The space to work on.")],
+    type_name: Annotated[str, typer.Argument(metavar="TYPE", help="A node type, or an edge type.")],
+    on: Annotated[
+        str,
+        typer.Argument(
+            metavar="COLUMN",
+            help="A column, as conditions write it: price, size[2], id, weight. Of edges weight, id, src, dst, or what the schema declares.",
+        ),
+    ],
+    *,
+    kind: Annotated[str, typer.Option(metavar="KIND", help="range (numbers, by value) or hash (equality, of texts too).")] = "range",
+    drop: Annotated[bool, typer.Option("--drop", help="Publish a version without it.")] = False,
+    wait: Wait = False,
+    within: Within = DEFAULT_WAIT_S,
+) -> None:
+    """Publish a version with one more index, for draws under conditions on its column.
+
+    It is a build of what is committed: what did not change is shared with the version before. Later builds keep the index.
+    """
+    session = session_of(context)
+    with session.client() as client:
+        options = {"type": type_name, "on": on, "kind": kind, **({"drop": "yes"} if drop else {})}
+        job = client.submit_job(space, kind="index", options=options)
         if wait:
             job = wait_for(session.output, client, job.job_id, within)
     finish(session.output, job)

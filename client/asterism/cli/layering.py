@@ -25,9 +25,10 @@ from asterism.cli.drawing import (
     read,
     titled,
     type_names,
-    whole_numbers,
     with_probabilities,
+    words,
 )
+from asterism.cli.naming import starts
 from asterism.cli.output import table
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def layer(
 
     def ask(graph: Graph, asked: Any) -> Any:
         return asked.sample_layer(
-            nodes,
+            starts(graph, nodes),
             kinds or None,
             count,
             measure=measure,
@@ -98,11 +99,20 @@ def adjacency(
     at: Version = None,
 ) -> None:
     """Give the edges from some nodes to others."""
-    near, far = whole_numbers("--rows", rows, least=0), whole_numbers("--cols", cols, least=0)
+    near, far = words("--rows", rows), words("--cols", cols)
 
     def ask(graph: Graph) -> Any:
         return graph.adjacency(
-            near, far, kinds or None, row_type=row_type, col_type=col_type, direction=direction, weight=weight, where=where, edge_ids=True, version=at
+            starts(graph, near),
+            starts(graph, far),
+            kinds or None,
+            row_type=row_type,
+            col_type=col_type,
+            direction=direction,
+            weight=weight,
+            where=where,
+            edge_ids=True,
+            version=at,
         )
 
     def render(found: Any, schema: Schema) -> RenderableType:

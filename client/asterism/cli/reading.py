@@ -1,4 +1,4 @@
-"""`asterism sample top`, `all`, `degrees` and `graphs`: what nodes are joined to, and which make up a graph, without a draw."""
+"""`asterism sample top`, `pagerank`, `all`, `degrees` and `graphs`: what nodes are joined to, and which make up a graph, without a draw."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli.drawing import SHOWN, Along, Direction, Nodes, NodeType, Space, Version, Where, in_a_row, read, rows_table, titled
+from asterism.cli.drawing import SHOWN, Along, Direction, Nodes, NodeType, Space, Uniform, Version, Where, in_a_row, read, rows_table, titled
+from asterism.cli.naming import starts, there
 from asterism.cli.output import table
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def top(
 
     def ask(graph: Graph) -> Any:
         return graph.top_k_neighbors(
-            nodes, kinds or None, k, ntype=node_type, direction=direction, weight=weight, where=where, edge_ids=True, version=at
+            starts(graph, nodes), kinds or None, k, ntype=node_type, direction=direction, weight=weight, where=where, edge_ids=True, version=at
         )
 
     def render(found: Any, schema: Schema) -> RenderableType:
@@ -46,8 +47,49 @@ def top(
     read(context, space, ask, render)
 
 
+def pagerank(
+    context: typer.Context,
+    space: Space,
+    nodes: Nodes,
+    *,
+    kinds: Along = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Nodes for each at most.")] = 10,
+    alpha: Annotated[float, typer.Option(help="The probability that a walk ends, before each step.")] = 0.15,
+    epsilon: Annotated[float, typer.Option(help="How much a node may hold back, per unit of its edges' weight.")] = 1e-4,
+    node_type: NodeType = None,
+    direction: Direction = "out",
+    uniform: Uniform = False,
+    weight: Weight = "",
+    where: Where = "",
+    at: Version = None,
+) -> None:
+    """Give the nodes at which random walks from each given node end most often: personalised PageRank."""
+
+    def ask(graph: Graph) -> Any:
+        return graph.personalized_pagerank(
+            starts(graph, nodes),
+            kinds or None,
+            k,
+            alpha=alpha,
+            epsilon=epsilon,
+            ntype=node_type,
+            direction=direction,
+            weighted=not uniform,
+            weight=weight,
+            where=where,
+            version=at,
+        )
+
+    def render(found: Any, schema: Schema) -> RenderableType:
+        told = [_weighed(row, scores) for row, scores in zip(found.nodes, found.scores, strict=True)]
+        return rows_table("personalised PageRank", ("node", "node (score)"), nodes, told, len(nodes))
+
+    read(context, space, ask, render)
+
+
 def _weighed(nodes: Any, weights: Any) -> str:
-    return ", ".join(f"{node} ({heavy:.6g})" for node, heavy in zip(nodes.tolist(), weights.tolist(), strict=True) if node >= 0) or "no neighbors"
+    hit = there(nodes)
+    return ", ".join(f"{node} ({heavy:.6g})" for node, heavy in zip(nodes[hit].tolist(), weights[hit].tolist(), strict=True)) or "no neighbors"
 
 
 def everything(
@@ -68,7 +110,9 @@ def everything(
     """Give all neighbors of each given node."""
 
     def ask(graph: Graph) -> Any:
-        return graph.neighbors(nodes, kinds or None, ntype=node_type, direction=direction, weight=weight, where=where, sort=sort, version=at)
+        return graph.neighbors(
+            starts(graph, nodes), kinds or None, ntype=node_type, direction=direction, weight=weight, where=where, sort=sort, version=at
+        )
 
     def render(found: Any, schema: Schema) -> RenderableType:
         told = [_weighed(found.nodes[a:b], found.weights[a:b]) for a, b in pairwise(found.indptr.tolist())]
@@ -95,7 +139,7 @@ def degrees(
 
     def ask(graph: Graph) -> Any:
         types = kinds or [edge.name for edge in graph.schema.edge_types]
-        counted = graph.degrees(nodes, types, ntype=node_type, direction=direction, weight=weight, where=where, version=at)
+        counted = graph.degrees(starts(graph, nodes), types, ntype=node_type, direction=direction, weight=weight, where=where, version=at)
         return {"nodes": nodes, "types": types, "degrees": counted}
 
     def render(found: Any, schema: Schema) -> RenderableType:

@@ -6,28 +6,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli import contrasting, layering, pglbox, reading, walking
+from asterism.cli import budgeting, contrasting, layering, pglbox, reading, sharing, walking
 from asterism.cli.drawing import (
     SHOWN,
     Count,
     Direction,
     Distinct,
     Explain,
+    Last,
     Nodes,
     NodeType,
     Probabilities,
     Seed,
     Space,
+    Strict,
     Uniform,
+    Until,
     Version,
     Weight,
     Where,
     draw,
     in_a_row,
+    seen,
     titled,
     type_names,
     with_probabilities,
 )
+from asterism.cli.naming import starts, there
 from asterism.cli.output import table
 from asterism_proto.errors import InvalidRequest
 
@@ -131,6 +136,9 @@ def neighbors(
     weight: Weight = "",
     where: Where = "",
     distinct: Distinct = False,
+    until: Until = None,
+    strict: Strict = False,
+    last: Last = False,
     probabilities: Probabilities = False,
     seed: Seed = None,
     at: Version = None,
@@ -147,7 +155,7 @@ def neighbors(
 
     def ask(graph: Graph, asked: Any) -> Any:
         return asked.sample_neighbors(
-            nodes,
+            starts(graph, nodes),
             kinds,
             count,
             ntype=node_type,
@@ -155,8 +163,9 @@ def neighbors(
             weighted=not uniform,
             weight=weight,
             where=where,
-            replace=not distinct,
+            replace=not (distinct or last),
             probabilities=probabilities,
+            **seen(nodes, until, strict=strict, last=last),
             seed=seed,
             version=at,
         )
@@ -197,13 +206,13 @@ def fanout(
         rows = []
         for i, h in enumerate(sample.hops):
             first = in_a_row(h.nodes[:10], None if h.probabilities is None else h.probabilities[:10])
-            rows.append((i + 1, hop[i], len(h), int((h.nodes >= 0).sum()), first))
+            rows.append((i + 1, hop[i], len(h), int(there(h.nodes).sum()), first))
         return table("hops", ("hop", "drawn", "places", "filled", "the first ones"), rows)
 
     def ask(graph: Graph, asked: Any) -> Any:
         metapath, counts = [names for names, _ in hops], [count for _, count in hops]
         return asked.sample_fanout(
-            nodes,
+            starts(graph, nodes),
             metapath,
             counts,
             ntype=node_type,
@@ -225,12 +234,22 @@ for _name, _command, _examples in (
     ("negatives", contrasting.negatives, "Example: asterism sample negatives shop 17,3 23,40 -n 5 --type item --but user:buys:item"),
     ("labels", contrasting.labels, "Example: asterism sample labels molecules -n 32"),
     ("walk", walking.walk, 'Example: asterism sample walk shop 17 --metapath "user2buys2item-item2bought_by2user" --length 24 --walks 10'),
+    (
+        "pinsage",
+        walking.pinsage,
+        'Example: asterism sample pinsage shop 17 --metapath "item2bought_by2user-user2buys2item" -n 10 --walks 200 --uniform',
+    ),
     ("pairs", walking.pairs, 'Example: asterism sample pairs shop "user2follows2user" --length 8 --window 3 --negatives 2 --json'),
     ("pglbox", pglbox.pglbox, pglbox.EXAMPLES),
     ("subgraph", walking.subgraph, "Example: asterism sample subgraph shop 17 23 --fanout 15,10 --type user:follows:user --direction in"),
+    ("ego", walking.ego, "Example: asterism sample ego shop 17 23 --fanout 10,5 --type user:follows:user --direction in"),
+    ("induced", walking.induced, "Example: asterism sample induced shop 17 23 31 --type user:follows:user"),
+    ("labor", sharing.labor, "Example: asterism sample labor shop 17 23 --fanout 15,10 --type user:follows:user --direction in --importance 1"),
+    ("hgt", budgeting.hgt, "Example: asterism sample hgt shop 17 23 --node-type user --count user=64,64 --count item=64,64"),
     ("layer", layering.layer, "Example: asterism sample layer shop 17 23 31 --type user:buys:item -n 64 --measure squares --distinct"),
     ("adjacency", layering.adjacency, "Example: asterism sample adjacency shop --rows 17,23 --cols 3,40,41 --type user:buys:item"),
     ("top", reading.top, "Example: asterism sample top shop 17 23 --type user:buys:item -k 3"),
+    ("pagerank", reading.pagerank, "Example: asterism sample pagerank shop 17 23 --type user:follows:user -k 32 --epsilon 1e-5"),
     ("all", reading.everything, "Example: asterism sample all shop 17 --type user:buys:item --sort weight"),
     ("degrees", reading.degrees, "Example: asterism sample degrees shop 17 23 --type user:buys:item --weight weight"),
     ("graphs", reading.graphs, "Example: asterism sample graphs molecules benzene toluene"),

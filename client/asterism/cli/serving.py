@@ -19,7 +19,13 @@ def serve(
     path: Annotated[Path, typer.Argument(metavar="PATH", file_okay=False, help="The folder that holds everything; made where it is not there.")],
     *,
     listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="The gRPC door; port 0 takes a free one.")] = "127.0.0.1:9669",
-    http_listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="The HTTP door: health, metrics, spaces, jobs.")] = "127.0.0.1:19669",
+    http_listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="The HTTP door: web pages, health, metrics, spaces, jobs.")
+    ] = "127.0.0.1:19669",
+    http_name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A further name by which the HTTP door may be called (.NAME: all below it; *: any); may be repeated."),
+    ] = None,
 ) -> None:
     """Serve a folder until SIGTERM or Ctrl-C: metad, storaged and graphd in one process."""
     output = session_of(context).output
@@ -31,10 +37,10 @@ def serve(
     service = standalone.Standalone(path)
     try:
         service.start()
-        doors = service.open_ports(listen=listen, http_listen=http_listen)
+        doors = service.open_ports(listen=listen, http_listen=http_listen, http_names=http_name or ())
         output.result(
             {"path": str(path), "address": doors.address, "http_address": doors.http_address},
-            lambda: f"Asterism serves {path}\n  gRPC  {doors.address}\n  HTTP  http://{doors.http_address}/docs\n  stop  Ctrl-C",
+            lambda: f"Asterism serves {path}\n  gRPC  {doors.address}\n  pages http://{doors.http_address}/ui\n  stop  Ctrl-C",
         )
         stop.wait()
         output.remark("stopping")

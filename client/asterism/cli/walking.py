@@ -1,4 +1,5 @@
-"""`asterism sample walk`, `pairs` and `subgraph`: random walks, the skip-gram pairs that they make, neighborhoods numbered for models."""
+"""`asterism sample walk`, `pinsage`, `pairs` and `subgraph`: random walks, what they visit most, the skip-gram pairs that they make, neighborhoods
+numbered for models."""
 
 from __future__ import annotations
 
@@ -10,13 +11,17 @@ import typer
 from asterism.cli.drawing import (
     SHOWN,
     Along,
+    Count,
     Direction,
     Explain,
+    Last,
     Nodes,
     NodeType,
     Seed,
     Space,
+    Strict,
     Uniform,
+    Until,
     Version,
     Weight,
     Where,
@@ -24,10 +29,12 @@ from asterism.cli.drawing import (
     in_a_row,
     read,
     rows_table,
+    seen,
     split_types,
     titled,
     whole_numbers,
 )
+from asterism.cli.naming import starts, there
 from asterism.cli.output import table
 from asterism_proto.errors import InvalidRequest
 
@@ -37,6 +44,10 @@ if TYPE_CHECKING:
     from asterism import Graph
     from asterism_proto.schema import Schema
 
+Step = Annotated[
+    list[str] | None, typer.Option(metavar="TYPE[,TYPE...]", help="A step: its edge types, * for all. Repeat for more. Default: all, always.")
+]
+AsPath = Annotated[str | None, typer.Option("--metapath", help="The steps as PGLBox writes them: user2buys2item-item2bought_by2user.")]
 Length = Annotated[int | None, typer.Option(min=0, help="Steps of a walk. Default: as many as are named.")]
 
 
@@ -47,15 +58,22 @@ def _metapath(graph: Graph, text: str) -> Any:
     return found[0]
 
 
+def _refuse_both(step: list[str] | None, metapath: str | None) -> None:
+    if step and metapath is not None:
+        raise InvalidRequest(f"both --metapath {metapath!r} and --step {step[0]!r}; say the steps in one way")
+
+
+def _steps(graph: Graph, step: list[str] | None, metapath: str | None) -> Any:
+    return _metapath(graph, metapath) if metapath is not None else [split_types(text) for text in step] if step else None
+
+
 def walk(
     context: typer.Context,
     space: Space,
     nodes: Nodes,
     *,
-    step: Annotated[
-        list[str] | None, typer.Option(metavar="TYPE[,TYPE...]", help="A step: its edge types, * for all. Repeat for more. Default: all, always.")
-    ] = None,
-    metapath: Annotated[str | None, typer.Option(help="The steps as PGLBox writes them: user2buys2item-item2bought_by2user.")] = None,
+    step: Step = None,
+    metapath: AsPath = None,
     length: Length = None,
     walks: Annotated[int | None, typer.Option(min=1, help="Walks from each node.")] = None,
     different: Annotated[bool, typer.Option("--distinct", help="First steps of a node's walks go to different neighbors.")] = False,
@@ -72,16 +90,12 @@ def walk(
     explain: Explain = False,
 ) -> None:
     """Walk from each given node."""
-    if step and metapath is not None:
-        raise InvalidRequest(f"both --metapath {metapath!r} and --step {step[0]!r}; say the steps in one way")
+    _refuse_both(step, metapath)
 
     def ask(graph: Graph, asked: Any) -> Any:
-        steps: Any = [split_types(text) for text in step] if step else None
-        if metapath is not None:
-            steps = _metapath(graph, metapath)
         return asked.random_walk(
-            nodes,
-            steps,
+            starts(graph, nodes),
+            _steps(graph, step, metapath),
             length,
             ntype=node_type,
             weighted=not uniform,
@@ -100,6 +114,56 @@ def walk(
     def render(sample: Any, schema: Schema) -> RenderableType:
         steps = [in_a_row(walked[1:]).replace(",", " >") for walked in sample.nodes]
         return rows_table("walks", ("from", "by way of"), sample.nodes[:, 0].tolist(), [row or "nowhere" for row in steps], len(sample))
+
+    draw(context, space, ask, render, explain=explain)
+
+
+def pinsage(
+    context: typer.Context,
+    space: Space,
+    nodes: Nodes,
+    *,
+    step: Step = None,
+    metapath: AsPath = None,
+    count: Count = 10,
+    walks: Annotated[int, typer.Option(min=1, help="Walks from each node.")] = 100,
+    traversals: Annotated[int, typer.Option(min=1, help="How often a walk goes over all steps, at most.")] = 2,
+    termination: Annotated[float, typer.Option(help="The probability that a walk ends before a traversal, any but its first.")] = 0.5,
+    node_type: NodeType = None,
+    direction: Direction = "out",
+    uniform: Uniform = False,
+    weight: Weight = "",
+    where: Where = "",
+    seed: Seed = None,
+    at: Version = None,
+    explain: Explain = False,
+) -> None:
+    """Give the nodes that short walks from each given node visit most, as PinSAGE has its neighbors."""
+    _refuse_both(step, metapath)
+
+    def ask(graph: Graph, asked: Any) -> Any:
+        return asked.sample_pinsage(
+            starts(graph, nodes),
+            _steps(graph, step, metapath),
+            count,
+            walks=walks,
+            traversals=traversals,
+            termination=termination,
+            ntype=node_type,
+            weighted=not uniform,
+            weight=weight,
+            where=where,
+            direction=direction,
+            seed=seed,
+            version=at,
+        )
+
+    def render(sample: Any, schema: Schema) -> RenderableType:
+        told = []
+        for row, counts in zip(sample.nodes[:SHOWN], sample.counts[:SHOWN], strict=True):
+            hit = there(row)
+            told.append(", ".join(f"{node} ({n})" for node, n in zip(row[hit].tolist(), counts[hit].tolist(), strict=True)) or "nowhere")
+        return rows_table("visits", ("from", "node (visits)"), nodes, told, len(nodes))
 
     draw(context, space, ask, render, explain=explain)
 
@@ -163,7 +227,7 @@ def subgraph(
     kinds: Along = None,
     node_type: NodeType = None,
     direction: Direction = "out",
-    disjoint: Annotated[bool, typer.Option("--disjoint", help="A tree of its own for every node.")] = False,
+    disjoint: Annotated[bool, typer.Option("--disjoint", help="A tree of its own for every node; always with --until.")] = False,
     every: Annotated[
         bool, typer.Option("--every", help="Nodes are gone on from in every hop behind that which met them, as in DGL's blocks.")
     ] = False,
@@ -171,6 +235,9 @@ def subgraph(
     uniform: Uniform = False,
     weight: Weight = "",
     where: Where = "",
+    until: Until = None,
+    strict: Strict = False,
+    last: Last = False,
     seed: Seed = None,
     at: Version = None,
     explain: Explain = False,
@@ -180,7 +247,7 @@ def subgraph(
 
     def ask(graph: Graph, asked: Any) -> Any:
         return asked.sample_subgraph(
-            nodes,
+            starts(graph, nodes),
             fanouts,
             kinds or None,
             ntype=node_type,
@@ -189,7 +256,8 @@ def subgraph(
             where=where,
             replace=repeats,
             direction=direction,
-            disjoint=disjoint,
+            disjoint=disjoint or until is not None,
+            **seen(nodes, until, strict=strict, last=last),
             expand="every" if every else "first",
             seed=seed,
             version=at,
@@ -201,3 +269,85 @@ def subgraph(
         return table("subgraph", ("type", "what", "given", *(f"hop {h + 1}" for h in range(len(fanouts)))), counted)
 
     draw(context, space, ask, render, explain=explain)
+
+
+def ego(
+    context: typer.Context,
+    space: Space,
+    nodes: Nodes,
+    *,
+    fanout: Annotated[str, typer.Option(metavar="N[,N...]", help="Neighbors of each node and edge type, hop by hop; -1 is all.")],
+    kinds: Along = None,
+    among: Annotated[
+        list[str] | None, typer.Option("--among", metavar="TYPE", help="Give edges of this type among the nodes. Default: those followed.")
+    ] = None,
+    node_type: NodeType = None,
+    direction: Direction = "out",
+    merged: Annotated[bool, typer.Option("--merged", help="One subgraph of all nodes, not one around each.")] = False,
+    every: Annotated[bool, typer.Option("--every", help="Nodes are gone on from in every hop behind that which met them, as DGL does.")] = False,
+    repeats: Annotated[bool, typer.Option("--repeats", help="A neighbor may come twice: draw with replacement.")] = False,
+    uniform: Uniform = False,
+    weight: Weight = "",
+    where: Where = "",
+    seed: Seed = None,
+    at: Version = None,
+    explain: Explain = False,
+) -> None:
+    """Draw nodes around each given one, with all edges among them (ShaDow)."""
+    fanouts = whole_numbers("--fanout", fanout, least=-1)
+
+    def ask(graph: Graph, asked: Any) -> Any:
+        return asked.sample_ego_subgraphs(
+            starts(graph, nodes),
+            fanouts,
+            kinds or None,
+            among=among or None,
+            ntype=node_type,
+            weighted=not uniform,
+            weight=weight,
+            where=where,
+            replace=repeats,
+            direction=direction,
+            disjoint=not merged,
+            expand="every" if every else "first",
+            seed=seed,
+            version=at,
+        )
+
+    def render(sample: Any, schema: Schema) -> RenderableType:
+        counted = [(name, "nodes", *counts) for name, counts in sample.num_sampled_nodes.items()]
+        counted += [(name, "edges", *counts) for name, counts in sample.num_sampled_edges.items()]
+        return table("ego subgraphs", ("type", "what", "how many"), counted)
+
+    draw(context, space, ask, render, explain=explain)
+
+
+def induced(
+    context: typer.Context,
+    space: Space,
+    nodes: Nodes,
+    *,
+    kinds: Along = None,
+    node_type: NodeType = None,
+    direction: Direction = "out",
+    weight: Annotated[str, typer.Option("--weight", metavar="NAME", help="Give the weights of this name. Default: the edges' own.")] = "",
+    where: Where = "",
+    at: Version = None,
+) -> None:
+    """Give all edges among the given nodes."""
+
+    def ask(graph: Graph) -> Any:
+        return graph.induced_subgraph(
+            starts(graph, nodes), kinds or None, ntype=node_type, weight=weight, where=where, direction=direction, weights=True, version=at
+        )
+
+    def render(found: Any, schema: Schema) -> RenderableType:
+        cells = []
+        for name in found.row:
+            src, _, dst = name.split(":")
+            columns = found.nodes[src][found.row[name]], found.nodes[dst][found.col[name]], found.edge_ids[name], found.weights[name]
+            cells += [(name, *cell) for cell in zip(*(column[:SHOWN].tolist() for column in columns), strict=True)]
+        title = titled("edges", sum(len(column) for column in found.row.values()))
+        return table(title, ("type", "source", "destination", "edge id", "weight"), cells[:SHOWN])
+
+    read(context, space, ask, render)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,35 @@ class Euler(Featured):
         super().__init__(graph, framework=framework)
         for name, operator in self._to.operators(self).items():
             setattr(self, name, operator)
+
+    def run_gql(self, gql: str, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Run a query in Euler's GQL, on the server: what `Query` was.
+
+        Parameters
+        ----------
+        gql : str
+            ``"sampleN(node_type, count).as(n).sampleNB(edge_types, count, 0).as(nb)"``; docs/euler.md has the grammar.
+        inputs : mapping, optional
+            What names in it stand for: numbers, texts, arrays and lists.
+
+        Returns
+        -------
+        dict
+            By output: ``"nb:0"`` and so on; of a query without ``as``, ``"result:0"``. Dense arrays or tensors.
+
+        Raises
+        ------
+        InvalidRequest
+            Where it is no query; with line, caret and what was expected.
+        NotFound
+            Where it names a type or feature that is not there.
+
+        Examples
+        --------
+        >>> tf_euler.run_gql("v(nodes).outV(edge_types).limit(5).as(nb)", {"nodes": [1, 2], "edge_types": ["buys"]})["nb:1"]  # doctest: +SKIP
+        """
+        found = self.graph.query(gql, inputs, language="euler")
+        return {name: self._to.dense(np.asarray(found[name])) for name in found.columns}
 
     def gen_pair(self, paths: ArrayLike, left_win_size: int, right_win_size: int) -> Any:
         """Skip-gram pairs of walks, of each centre those before it, the nearest first, then those behind it.

@@ -10,6 +10,7 @@ again; `samples` puts a part of a graph in its place. Nothing here knows a daemo
 from asterism.export.assigned import AssignmentReport, assignment
 from asterism.export.chunks import ChunksReport, chunks
 from asterism.export.dispatch import Dispatched, DispatchReport, dispatch
+from asterism.export.names import read_names
 from asterism.export.partition import dgl
 from asterism.export.pyg_layout import PygReport, pyg
 from asterism.export.report import ExportReport, PartReport
@@ -31,6 +32,7 @@ __all__ = [
     "dgl",
     "dispatch",
     "pyg",
+    "read_names",
     "sampled",
     "verify",
 ]

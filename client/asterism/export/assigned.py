@@ -1,4 +1,4 @@
-"""An assignment by itself: which part each node goes to, in the files that DGL's tools and `dgl` take."""
+"""An assignment by itself: which part each node goes to, in the files that DGL's tools and `dgl` take, and which nodes each part has."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
+from numpy.lib import format as npy
 
 from asterism.export.assign import Owners, lines_of, meta_of
 from asterism.export.execution import Execution, checked, memory_limit
+from asterism.export.layout import NodeTable
 from asterism.export.methods import METHODS, Assignment, Balance, owners_of
 from asterism.export.nodes import read_ids
 from asterism.export.plan import Kind, Plan, plan
@@ -22,6 +24,9 @@ from asterism.export.run import Run
 from asterism.export.seal import MANIFEST, Target, Unfinished, publish, unfinished
 from asterism.export.source import Scannable, digest_of, held
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest
+from graphkit.split import group
+
+_STEP = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +63,9 @@ def assignment(
     **how: Unpack[Execution],
 ) -> AssignmentReport:
     """Write which part each node goes to: ``<ntype>.txt``, a part per line for the nodes by id, and ``partition_meta.json``.
+
+    Beside these ``<ntype>.members.npy`` (int64[n]: ids, part after part) and ``<ntype>.offsets.npy`` (int64[parts + 1]: where each part's
+    begin), by which `Graph.cluster_batches` takes the parts as clusters.
 
     Parameters
     ----------
@@ -154,20 +162,31 @@ def _write(run: Run, asked: Assignment, words: Mapping[str, Any]) -> None:
     def assign() -> dict[str, Any]:
         owners, method = owners_of(run, asked, tables)
         fill_empty(run, owners, tables, trainers=1)
-        for kind, each in zip(run.plan.nodes, owners, strict=True):
-            _write_type(run, kind, each)
+        for kind, each, table in zip(run.plan.nodes, owners, tables, strict=True):
+            _write_type(run, kind, each, table)
         with run.writing("partition_meta.json") as file:
             file.write(meta_of(run.parts, method))
         return {"nodes": {k.label: np.bincount(each, minlength=run.parts).tolist() for k, each in zip(run.plan.nodes, owners, strict=True)}}
 
     found = run.step("assigned", assign)
-    run.step("manifest", partial(_seal, run, {**words, "version": run.version, "nodes": found["nodes"], "asked": words}))
+    of_version = {"version": run.version, "digest": digest_of(run.graph, run.version)}
+    run.step("manifest", partial(_seal, run, {**words, **of_version, "nodes": found["nodes"], "asked": words}))
 
 
-def _write_type(run: Run, kind: Kind, owners: Owners) -> None:
+def _write_type(run: Run, kind: Kind, owners: Owners, table: NodeTable) -> None:
+    """The part of each node, and the nodes of each part."""
     with run.writing(f"{kind.label}.txt") as file:
         for lines in lines_of(owners):
             file.write(lines)
+    order, offsets = group(owners, run.parts)
+    for name, rows, pieces in (
+        ("members", len(order), (table.ids[order[at : at + _STEP]] for at in range(0, len(order), _STEP))),
+        ("offsets", len(offsets), iter([offsets])),
+    ):
+        with run.writing(f"{kind.label}.{name}.npy") as file:
+            npy.write_array_header_1_0(file, {"descr": "<i8", "fortran_order": False, "shape": (rows,)})
+            for piece in pieces:
+                file.write(piece.astype("<i8").tobytes())
 
 
 def _seal(run: Run, content: Mapping[str, Any]) -> None:

@@ -20,6 +20,7 @@ from asterism.export.carry import Shape, carried, manifest_of, seal
 from asterism.export.edges import ends
 from asterism.export.execution import Execution
 from asterism.export.layout import NodeTable
+from asterism.export.names import list_names
 from asterism.export.nodes import read_ids, taken, write_list
 from asterism.export.ordering import order_by
 from asterism.export.plan import Kind, Plan, Values, plan
@@ -149,6 +150,8 @@ def _nodes(run: Run, kind: Kind, table: NodeTable, chunk_rows: int, meter: Meter
     """The features of a node type, in the order of ids."""
     ids = run.spool(f"ids-{kind.type_id}")
     write_list(run, "node_ids", kind.label, [ids])
+    if run.called:
+        list_names(run, kind, [ids])
     columns = {values: _column(run, values) for values in kind.columns}
     made = {values: spool.make(len(table)) for values, spool in columns.items()}
     for batch in run.graph.scan_nodes(kind.name, kind.names, version=run.version, rows=run.rows(kind)) if columns else ():

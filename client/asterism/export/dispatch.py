@@ -130,7 +130,7 @@ def dispatch(
         Another export is at an address; the source is not what its manifest says; an option does not fit; there is no
         finished export; an address can not be written to.
     """
-    begun = Place(_absolute(source))
+    begun = Place(_absolute(source), what="export")
     try:
         manifest: Mapping[str, Any] = json.loads(begun.read(_MANIFEST))
     except NotFound as error:
@@ -143,7 +143,7 @@ def dispatch(
     wanted = {address: _content(manifest, mine) for address, mine in by_address.items()}
     total, done, found = sum(len(content["files"]) for content in wanted.values()), 0, []
     for address, mine in by_address.items():
-        place, content = Place(_absolute(address)), wanted[address]
+        place, content = Place(_absolute(address), what="export"), wanted[address]
         copied = _needed(place, content, overwrite=overwrite)
         for name, told in content["files"].items() if copied else ():
             place.write(name, _checked(begun, name, told), expected=told["bytes"])

@@ -108,7 +108,7 @@ def _linked(source: Path, folder: Path) -> list[str]:
 
 def _brought(target: Target, manifest: Mapping[str, Any], folder: Path) -> list[str]:
     """Copy the files of an address; give what could not be."""
-    place, damaged = Place(target.address), []
+    place, damaged = Place(target.address, what="export"), []
     for path, told in manifest["files"].items():
         copy = folder / path
         copy.parent.mkdir(parents=True, exist_ok=True)

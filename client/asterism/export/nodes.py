@@ -13,6 +13,7 @@ import numpy as np
 from asterism.export.assign import Owners
 from asterism.export.dgl_files import Column
 from asterism.export.layout import NodeTable, Ranges
+from asterism.export.names import write_names
 from asterism.export.plan import Kind
 from asterism.export.run import Meter, Run, column
 from asterism.export.source import Array, Ids, NodeRows, counted
@@ -96,6 +97,8 @@ def _number(run: Run, tables: list[NodeTable], owners: list[Owners], gids: list[
         first = part * run.trainers
         tensors = {kind.label: column(*original[i][first : first + run.trainers]) for i, kind in enumerate(run.plan.nodes)}
         run.write(part, "orig_nids.dgl", tensors)
+        if run.called:
+            write_names(run, part, {kind: original[i][first : first + run.trainers] for i, kind in enumerate(run.plan.nodes)})
     for spools in original:
         for spool in spools:
             spool.drop()

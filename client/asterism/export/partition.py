@@ -274,6 +274,7 @@ def _described(run: Run, options: Options, method: str, nodes: Ranges, edges: Ed
     beside = [run.found(f"graph-{part}") for part in range(run.parts)]
     return {
         "format": 1,
+        **({"names": {"salt": run.graph.schema.salt}} if run.called else {}),
         **_words(options),
         "part_method": method,
         "config": f"{options.graph_name}.json",

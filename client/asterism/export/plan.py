@@ -11,7 +11,7 @@ import numpy as np
 
 from asterism.export.source import Array, EdgeRows, NodeRows
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
+from asterism_proto.schema import NAMES, EdgeType, Feature, NodeType, Schema
 
 _WRITTEN_AS = {"bool": "uint8", "uint16": "int32", "uint32": "int64", "uint64": "int64"}
 """Element types that DGL has no tensors of, and what holds their values."""
@@ -171,6 +171,8 @@ def _columns(what: str, owner: NodeType | EdgeType, weight: str | None, warnings
     dense: Sequence[Feature] = [feature for feature in owner.features if feature.kind == "dense"]
     for feature in owner.features:
         checked_name("feature", feature.name)
+        if feature == NAMES:
+            continue  # what nodes are called is written beside their ids
         if feature.kind != "dense":
             warnings.append(f"{what}: feature {feature.name!r} is {feature.kind} and left out: DGL's tensors are dense")
     warnings.extend(

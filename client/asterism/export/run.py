@@ -62,6 +62,11 @@ class Run:
     done: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What the steps found out that are done, in their order."""
 
+    @property
+    def called(self) -> bool:
+        """Whether nodes are called by strings."""
+        return self.graph.schema.named
+
     # -- steps ----------------------------------------------------------------------------------------------------
 
     @property
@@ -203,7 +208,7 @@ class Run:
             making.rename(target)
             return
         with open(making, "rb") as file:
-            Place(self.address).write(path, iter(lambda: file.read(UPLOAD_BYTES), b""), expected=size)
+            Place(self.address, what="export").write(path, iter(lambda: file.read(UPLOAD_BYTES), b""), expected=size)
         making.unlink()
 
     def write(self, part: int, name: str, tensors: Mapping[str, Column]) -> None:

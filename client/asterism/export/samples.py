@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism import arguments
-from asterism.export.source import Ids
+from asterism.export.source import Column, Ids
 from asterism.graph import Graph
 from asterism.records import EdgeBatch, NodeBatch
 from asterism_proto.errors import InvalidRequest
@@ -91,6 +91,10 @@ class SampledGraph:
             for name, nodes in batch.nodes.items():
                 found[name] = [np.union1d(np.concatenate([np.zeros(0, np.int64), *found[name]]), nodes)]
         return {name: np.unique(np.concatenate([np.zeros(0, np.int64), *nodes])) for name, nodes in found.items()}
+
+    def node_features(self, nodes: Ids, names: Iterable[str], ntype: str, *, version: int | None = None) -> Mapping[str, Column]:
+        """Columns of nodes of a type, in their order."""
+        return self._graph.node_features(nodes, names, ntype, version=version)
 
     def scan_nodes(self, ntype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[NodeBatch]:
         """The nodes of a type that were chosen, by id."""
@@ -199,7 +203,7 @@ def sampled(
         raise InvalidRequest(f"ntype {ntype!r}: there are the node types {', '.join(types)}")
     if direction not in ("in", "out"):
         raise InvalidRequest(f"direction {direction!r}: expected in or out")
-    given = None if isinstance(seeds, int) else np.unique(arguments.ids("seeds", seeds))
+    given = None if isinstance(seeds, int) else np.unique(graph._there("seeds", seeds, ntype or types[0], None))
     words = {
         "seeds": arguments.count("seeds", seeds, least=1) if isinstance(seeds, int) else None,
         "given": None if given is None else hashlib.sha256(given.tobytes()).hexdigest(),

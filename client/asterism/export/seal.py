@@ -51,7 +51,7 @@ class Target:
     def manifest(self) -> dict[str, Any] | None:
         """The manifest of the finished export that is there; None where there is none."""
         try:
-            raw = (self.path / MANIFEST).read_bytes() if self.path is not None else Place(self.address).read(MANIFEST)
+            raw = (self.path / MANIFEST).read_bytes() if self.path is not None else Place(self.address, what="export").read(MANIFEST)
             found: Any = json.loads(raw)
         except (OSError, ValueError, NotFound):
             return None
@@ -189,7 +189,7 @@ def replace_at(run: Run, target: Target) -> None:
     """Remove the export that an address holds, if any: its manifest first, so that nobody takes what is left for an export."""
     if target.path is not None:
         return
-    place = Place(target.address)
+    place = Place(target.address, what="export")
     old = run.step("replaced", lambda: {"old": sorted((target.manifest() or {"files": []})["files"])})["old"]
 
     def remove() -> None:

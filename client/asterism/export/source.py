@@ -152,6 +152,14 @@ def digest_of(graph: Scannable, version: int) -> str:
 
 
 @runtime_checkable
+class Called(Protocol):
+    """A graph that can be asked for columns of given nodes: for what they are called, where that is a string."""
+
+    def node_features(self, nodes: Ids, names: Iterable[str], ntype: str, *, version: int | None = None) -> Mapping[str, Column]:
+        """Columns of nodes of a type, in their order."""
+
+
+@runtime_checkable
 class Sampled(Protocol):
     """A graph that is a sample of another."""
 

@@ -17,6 +17,7 @@ import numpy as np
 from asterism.export.dgl_files import read_tensors
 from asterism.export.gathered import Gathered, gathered, list_again
 from asterism.export.held import Held, HeldPart
+from asterism.export.names import wrong_names
 from asterism.export.seal import MANIFEST
 from asterism.export.source import Array, Ids, Progress
 from asterism.export.sums import Sums, ids_sum, rows_sum
@@ -56,7 +57,7 @@ def verify(out: str | Path, *, ip_config: str | Path | None = None, progress: Pr
     Every file has the size and sha256 of the manifest, and there is no other one. Each node and edge is owned once, by the part that
     the maps say; each part's ids, flags, owners and types are right; every edge joins, by stored ids, what it joined in the graph;
     each part holds the edges and nodes of others that it must (HALO), and no more; ids map to stored ids and back; every
-    feature has one row for each of them, with the bytes that were read.
+    feature has one row for each of them, with the bytes that were read. Where ids are strings, each is the id of its string.
 
     Of an export that was dispatched one machine's folder is verified by itself, in all that concerns its parts alone; and all of
     them together as wholly as before they were.
@@ -162,6 +163,8 @@ class _Check:
                     self.problems.append(f"{where}: {len(ids)} original ids of {label}, of which the part owns {counts[place]}")
                 elif self._there.whole and not np.array_equal(ids, listed(label)[before[place] : before[place] + len(ids)]):
                     self.problems.append(f"{where}: the original ids of {label} are not those of the list of all parts")
+        if "names" in self.manifest:
+            self.problems += wrong_names(self.folder / where, nids, self.manifest["names"]["salt"])
         for label in held.ntypes:
             self._add(label, "", nids[label])
         self._features(f"{where}/node_feat.dgl", nids, held.ntypes)

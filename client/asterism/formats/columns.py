@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asterism.formats.chunks import Array, Ids, Mask
+from asterism_proto import names as contract
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.names import Names
 
 Column: TypeAlias = Any
 """A NumPy array ``[n, ...]`` or a ``pyarrow.Array``."""
@@ -153,6 +155,17 @@ def ids(column: Column) -> tuple[Ids, Mask | None]:
     if len(values) and values.min() < 0:
         bad = either(bad, values < 0)
     return values, bad
+
+
+def names(column: Column) -> tuple[Names, Mask | None]:
+    """A column as names of nodes, and a mask of the rows that have none or no good one. Whole numbers are their text."""
+    if not isinstance(column, pa.Array):
+        column = pa.array(column)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_nested(kind):
+        raise InvalidRequest(f"a column of {kind} can not be read as names; give text or whole numbers")
+    held = strings(column, len(column))
+    return held, _some(contract.bad(held))
 
 
 def weights(column: Column) -> tuple[Array, Mask | None]:

@@ -41,6 +41,10 @@ class Surroundings(Protocol):
     def keys(self, ntype: str) -> Keys | None:
         """The names of a type's nodes, where they are known by name."""
 
+    @property
+    def salt(self) -> int | None:
+        """What ids of names are made with; None where ids are whole numbers."""
+
     def counted(self, ntype: str) -> int | None:
         """n, where the nodes of a type are known to be 0 .. n - 1."""
 
@@ -71,24 +75,34 @@ def edge_type(source: Surroundings, edge: EdgeSpec, exists: Exists | None) -> It
 def _turned(edge: EdgeSpec, chunk: EdgeChunk) -> EdgeChunk:
     src, _, dst = edge.name.split(":")
     etype = edge.name if edge.symmetry else f"{dst}:{edge.reverse}:{src}"
-    turned = replace(chunk, etype=etype, src=chunk.dst, dst=chunk.src, bad=(), nbytes=0)
+    ends = {"src": "dst", "dst": "src"}
+    features = {ends.get(name, name): value for name, value in chunk.features.items()}  # names of ends, where these are created
+    turned = replace(chunk, etype=etype, src=chunk.dst, dst=chunk.src, features=features, bad=(), nbytes=0)
     # A self-loop is its own way back within a type.
     return only(turned, turned.src != turned.dst) if edge.symmetry else turned
 
 
 def _batches(source: Surroundings, edge: EdgeSpec) -> Iterator[Batch]:
     src, _, dst = edge.name.split(":")
-    ends = [(name, pa.int64() if source.keys(end) is None else pa.string()) for name, end in ((edge.src, src), (edge.dst, dst))]
+    ends = [
+        (name, pa.int64() if source.keys(end) is None and source.salt is None else pa.string()) for name, end in ((edge.src, src), (edge.dst, dst))
+    ]
     yield from source.tables[edge.name].batches(sieve.wanted(ends, edge.weight, edge.features), source.limit(edge.features))
 
 
 def _taker(source: Surroundings, edge: EdgeSpec) -> Callable[[Batch, Sieve], Taken]:
     src_type, _, dst_type = edge.name.split(":")
+    salt = source.salt
     ends = ((edge.src, src_type, source.keys(src_type)), (edge.dst, dst_type, source.keys(dst_type)))
 
     def take(batch: Batch, found: Sieve) -> Taken:
+        weights, features = sieve.read_weights(found, edge.weight), sieve.read_features(found, edge.features)
+        if salt is not None:
+            (src, src_names), (dst, dst_names) = (sieve.read_names(found, column, salt) for column, _, _ in ends)
+            called: Features = {"src": src_names, "dst": dst_names} if edge.missing == "create" else {}
+            return src, dst, weights, {**called, **features}
         src, dst = (_end(found, column, ntype, keys) for column, ntype, keys in ends)
-        return src, dst, sieve.read_weights(found, edge.weight), sieve.read_features(found, edge.features)
+        return src, dst, weights, features
 
     return take
 

@@ -1,4 +1,4 @@
-"""Euler's JSON graph, with or without the euler.meta that its converter wrote, as a source."""
+"""Euler's JSON graphs as sources: that of 2.0, with or without the euler.meta that its converter wrote, and the blocks of 1.x."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from asterism.foreign import as_name
 from asterism.formats.chunks import CHUNK_BYTES, CHUNK_ROWS, BadRow, EdgeChunk, Exists, Ids, Mask, NodeChunk, bounded, only
+from asterism.formats.eulerblocks import COLUMNS, Blocks
 from asterism.formats.eulermeta import read_meta
 from asterism.formats.eulerrows import Bad, Rows, features_of, head
-from asterism.formats.jsonarrays import Element, Place, elements
+from asterism.formats.jsonarrays import Arrays, Element
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 
@@ -93,7 +94,7 @@ class _Ends:
 
 
 class EulerSource:
-    """A graph as Euler's tools take it: one object with the lists ``nodes`` and ``edges``.
+    """A graph as Euler's tools take it: one object with the lists ``nodes`` and ``edges``, or, of Euler 1.x, a block for each node.
 
     It is read once when it is opened, for its types and features, and once for its rows, an element at a time. An edge type of Euler's
     becomes a relation: a triple for each pair of node types that it joins.
@@ -101,19 +102,26 @@ class EulerSource:
     Parameters
     ----------
     path : Path
-        The JSON file. An ``euler.meta`` beside it says which numbers types have, and how wide dense features are.
+        The JSON file. An ``euler.meta`` beside it says which numbers types have, and how wide dense features are; beside blocks, their meta.
     chunk_rows : int
         Rows of a chunk at most.
     rename : mapping, optional
         New names of features.
+    blocks : bool
+        Whether the file is one of Euler 1.x.
     """
 
-    def __init__(self, path: Path, *, chunk_rows: int = CHUNK_ROWS, rename: Mapping[str, str] | None = None) -> None:
+    def __init__(self, path: Path, *, chunk_rows: int = CHUNK_ROWS, rename: Mapping[str, str] | None = None, blocks: bool = False) -> None:
         self._path, self._chunk_rows, self._rename = path, chunk_rows, dict(rename or {})
-        beside = path.with_name(META)
-        self._meta_path = beside if beside.is_file() else None
-        self._meta = read_meta(beside) if self._meta_path else None
-        self._places: dict[str, Place] = {}
+        self._told: Arrays | Blocks
+        self._columns: Mapping[str, Mapping[str, str]] = COLUMNS if blocks else {}
+        if blocks:
+            self._told = Blocks(path)
+            self._meta_path, self._meta = self._told.meta_path, self._told.meta()
+        else:
+            self._told, beside = Arrays(path), path.with_name(META)
+            self._meta_path = beside if beside.is_file() else None
+            self._meta = read_meta(beside) if self._meta_path else None
         self._ends = _Ends()
         found = self._surveyed()
         self._total_rows = found.rows
@@ -132,12 +140,12 @@ class EulerSource:
             found.edges[name] = {}
         waiting: list[tuple[int, int, str]] = []
         early = False
-        for element in elements(self._path, self._places):
+        for element in self._told.all():
             found.rows += element.array in ("nodes", "edges")
             if element.array == "nodes":
                 self._note_node(found, element)
             elif element.array == "edges":
-                early = "nodes" not in self._places  # nobody knows yet of which types their ends are
+                early = not self._told.holds("nodes")  # nobody knows yet of which types their ends are
                 if not early:
                     self._ends.settle(self._path, list(found.nodes))
                     self._note_edge(found, element, waiting)
@@ -146,7 +154,7 @@ class EulerSource:
                 f'{self._path}: no node of it can be read; expected {{"nodes": [{{"id", "type", "weight", "features"}}], "edges": []}}'
             )
         self._ends.settle(self._path, list(found.nodes))
-        for element in elements(self._path, array="edges", place=self._places["edges"]) if early else ():
+        for element in self._told.of("edges") if early else ():
             self._note_edge(found, element, waiting)
         self._join(found, waiting)
         return found
@@ -284,12 +292,11 @@ class EulerSource:
 
     def _batches(self, array_name: str, ends: tuple[str, ...], features: Mapping[str, tuple[Feature, ...]]) -> Iterator[_Batch]:
         """The rows of one of the file's lists, by type, as many at a time as a chunk has."""
-        if array_name not in self._places:
-            return
         held: dict[str, Rows] = {}
         bad: list[BadRow] = []
+        called = self._columns.get(array_name, {})
         count = nbytes = 0
-        for element in elements(self._path, array=array_name, place=self._places[array_name]):
+        for element in self._told.of(array_name):
             nbytes += element.nbytes
             try:
                 ids, kind = head(element.value, ends)
@@ -300,6 +307,7 @@ class EulerSource:
                 count += 1
             except Bad as error:
                 column, value, reason = error.args
+                column = called.get(column, column)
                 bad.append(BadRow(file=self._path.name, row=element.line, column=column, value=value, reason=reason))
             if count + len(bad) >= self._chunk_rows or nbytes >= CHUNK_BYTES:
                 yield from _flushed(held, bad, nbytes, ends, features)
@@ -317,7 +325,8 @@ class EulerSource:
     def _strangers(self, batch: _Batch, column: str, nodes: Ids, strange: Mask) -> Iterator[BadRow]:
         for row in np.flatnonzero(strange).tolist():
             value = str(nodes[row])
-            yield BadRow(file=self._path.name, row=batch.rows.lines[row], column=column, value=value, reason="there is no such node")
+            named = self._columns.get("edges", {}).get(column, column)
+            yield BadRow(file=self._path.name, row=batch.rows.lines[row], column=named, value=value, reason="there is no such node")
 
 
 def _row(bad: BadRow) -> int:

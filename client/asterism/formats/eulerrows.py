@@ -28,6 +28,8 @@ class Bad(Exception):
 
 def head(row: Any, ends: Sequence[str]) -> tuple[tuple[int, ...], str]:
     """The ids and the type of a row; raises `Bad`."""
+    if isinstance(row, Bad):
+        raise row
     if not isinstance(row, dict):
         raise Bad("", row, "expected an object")
     ids = []

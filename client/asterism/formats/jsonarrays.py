@@ -188,3 +188,28 @@ def _array(text: _Text, name: str) -> Iterator[Element]:
         yield Element(array=name, line=line, value=value, nbytes=text.offset - before)
         if text.expect(",]") == "]":
             return
+
+
+class Arrays:
+    """A file's arrays: read through once as they come, or again one of them.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._places: dict[str, Place] = {}
+
+    def holds(self, array: str) -> bool:
+        """Whether an array was met."""
+        return array in self._places
+
+    def all(self) -> Iterator[Element]:
+        """Every element, in the file's order."""
+        return elements(self._path, self._places)
+
+    def of(self, array: str) -> Iterator[Element]:
+        """The elements of an array that was met; none of another one."""
+        return elements(self._path, array=array, place=self._places[array]) if array in self._places else iter(())

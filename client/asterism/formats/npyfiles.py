@@ -158,13 +158,16 @@ class NpyTable:
         """As `Table.describe`."""
         files, within = self._find(column)
         if within is None:
-            kinds = [described(file) for file in files]
+            kinds = [Described(kind="bytes") if file.dtype.kind in "SU" and len(file.shape) == 1 else described(file) for file in files]
         elif isinstance(within, int):
             kinds = [Described(kind="dense", dtype=described(file).dtype) for file in files]
         else:
             kinds = []
             for file in files:
                 base = file.dtype[within]
+                if base.kind in "SU":
+                    kinds.append(Described(kind="bytes"))
+                    continue
                 if base.base.name not in DTYPES:
                     raise InvalidRequest(f"{file.label}: field {within!r} holds {base}; a feature is one of {', '.join(sorted(DTYPES))}")
                 kinds.append(Described(kind="dense", dtype=base.base.name, shape=base.shape))

@@ -14,7 +14,9 @@ from asterism.formats.plain import PlainSource
 from asterism_proto.errors import InvalidRequest
 
 _EULERS = re.compile(rb'"(nodes|edges)"\s*:\s*\[')
-_OLD_EULERS = re.compile(rb'\s*\{\s*"node_(id|type|weight)"\s*:\s*[0-9]')
+_BLOCKS = re.compile(
+    rb'\s*\{\s*("node_(id|type|weight)"\s*:\s*[-0-9]|"(neighbor|(uint64|float|binary)_feature)"\s*:\s*(\{|null)|"edge"\s*:\s*(\[|null))'
+)
 _HEAD_BYTES = 4096
 
 
@@ -31,7 +33,7 @@ def open_source(
     Parameters
     ----------
     path : path
-        A folder with DGL's ``metadata.json`` (or that file), Euler's ``graph.json`` (or a folder with it), a YAML schema file, or
+        A folder with DGL's ``metadata.json`` (or that file), Euler's ``graph.json`` (or a folder with it; of 2.0 or 1.x), a YAML schema file, or
         a configuration of PGLBox.
     chunk_rows : int
         Rows of a chunk at most.
@@ -55,10 +57,10 @@ def open_source(
         path = path / "metadata.json"
     elif path.is_dir() and (path / "graph.json").is_file():
         path = path / "graph.json"
-    if path.is_file() and path.suffix == ".json" and _is_eulers(path):
+    if path.is_file() and path.suffix == ".json" and (euler := _of_euler(path)):
         if weights or root is not None:
             raise InvalidRequest(f"{path}: Euler's JSON says itself what weighs how much, and names no files; leave `weights` and `root` out")
-        return EulerSource(path, chunk_rows=chunk_rows, rename=rename or {})
+        return EulerSource(path, chunk_rows=chunk_rows, rename=rename or {}, blocks=euler == 1)
     if path.is_file() and path.suffix == ".json":
         if root is not None:
             raise InvalidRequest(f"{path}: `root` is for schema files; a chunked graph's paths start from its own folder")
@@ -75,12 +77,8 @@ def open_source(
     )
 
 
-def _is_eulers(path: Path) -> bool:
-    """Whether a JSON file begins with a list of nodes or edges, as Euler's do; DGL's are objects by type."""
+def _of_euler(path: Path) -> int:
+    """Of which Euler a JSON file is: 2, where it begins with a list of nodes or edges; 1, where with a block; 0: it is another one's."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
-    if _OLD_EULERS.match(head):
-        raise InvalidRequest(
-            f"{path}: this is JSON of Euler 1.x, a block for each node; write it as that of 2.0: one object with lists of nodes and edges"
-        )
-    return _EULERS.search(head) is not None
+    return 1 if _BLOCKS.match(head) else 2 if _EULERS.search(head) else 0

@@ -125,6 +125,11 @@ class PglboxSource:
         """None: nodes are known by numbers."""
         return None
 
+    @property
+    def salt(self) -> int | None:
+        """None: ids are whole numbers."""
+        return None
+
     def counted(self, ntype: str) -> int | None:
         """None: nobody knows before the files are read."""
         return None

@@ -21,6 +21,7 @@ from asterism.formats.sieve import Sieve, sieved
 from asterism.formats.spec import FeatureSpec, NodeSpec, TableSpec, read_spec, settled
 from asterism.formats.tables import Batch, Table, spans
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.names import COLUMN
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 
 
@@ -69,11 +70,26 @@ class PlainSource:
             self._describe(edge.name, [edge.src, edge.dst, edge.weight])
             self._edges.append(replace(edge, features=self._settle(edge.name, edge.features)))
         self._schema = self._made()
+        if self._schema.named:
+            self._check_named()
         numbered = [node.name for node in self._nodes.values() if node.id is None and (node.table or node.count)]
         if self._schema.ids == "global" and numbered and len(self._nodes) > 1:
             raise InvalidRequest(
                 f"{path}: with `ids: global` no two types share an id, but {', '.join(numbered)} would be numbered from 0; give an `id` column"
             )
+
+    def _check_named(self) -> None:
+        """Refuse what gives nodes no names, in a space where strings are ids."""
+        for node in self._nodes.values():
+            if node.key or node.count or (node.table is not None and node.id is None):
+                raise InvalidRequest(f"node type {node.name!r}: with `ids: string` nodes have names: give `files` with an `id`, not `key` or `count`")
+        for edge in self._edges:
+            if edge.missing == "create" and (edge.aggregate or edge.self_loops):
+                word = "aggregate" if edge.aggregate else "self_loops"
+                raise InvalidRequest(
+                    f"edge type {edge.name!r}: with `ids: string` and `missing: create` every edge has its ends' names with it, and what "
+                    f"`{word}` makes has none; load the nodes from files of their own"
+                )
 
     def _settle(self, owner: str, features: tuple[FeatureSpec, ...]) -> tuple[FeatureSpec, ...]:
         found = []
@@ -97,6 +113,8 @@ class PlainSource:
                 features=tuple(spec.feature for spec in node.features),
                 tables=node.tables,
                 graph_label=node.graph_label,
+                index=node.index,
+                time=node.time,
             )
             for node in self._nodes.values()
         )
@@ -112,6 +130,8 @@ class PlainSource:
                 missing=edge.missing,
                 features=tuple(spec.feature for spec in edge.features),
                 tables=edge.tables,
+                time=edge.time,
+                index=edge.index,
             )
             made.append(forward)
             if edge.reverse is not None:
@@ -201,7 +221,8 @@ class PlainSource:
             return
         keys = self.keys(node.name)
         seen = Seen(len(keys)) if keys is not None else None
-        named: list[tuple[str, pa.DataType]] = [(node.id, pa.int64())] if node.id else [(node.key, pa.string())] if node.key else []
+        whole = pa.string() if self._schema.named else pa.int64()
+        named: list[tuple[str, pa.DataType]] = [(node.id, whole)] if node.id else [(node.key, pa.string())] if node.key else []
         columns = sieve.wanted(named, node.weight, node.features)
         if not columns:
             raise InvalidRequest(f"node type {node.name!r}: no id, key, weight or feature is read from its files; give `count` in place of `files`")
@@ -224,9 +245,16 @@ class PlainSource:
             yield from bounded(chunk)
             row += batch.size
 
-    @staticmethod
-    def _taker(node: NodeSpec, keys: Keys | None, row: int) -> Callable[[Batch, Sieve], tuple[Ids, Weights | None, Features]]:
+    @property
+    def salt(self) -> int | None:
+        """What ids of names are made with; None where ids are whole numbers."""
+        return self._schema.salt if self._schema.named else None
+
+    def _taker(self, node: NodeSpec, keys: Keys | None, row: int) -> Callable[[Batch, Sieve], tuple[Ids, Weights | None, Features]]:
         def take(batch: Batch, found: Sieve) -> tuple[Ids, Weights | None, Features]:
+            if node.id is not None and self.salt is not None:
+                ids, called = sieve.read_names(found, node.id, self.salt)
+                return ids, sieve.read_weights(found, node.weight), {COLUMN: called, **sieve.read_features(found, node.features)}
             if node.id is not None:
                 ids = sieve.read_ids(found, node.id)
             elif keys is not None:

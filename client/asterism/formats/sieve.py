@@ -12,7 +12,10 @@ from asterism.formats import columns
 from asterism.formats.chunks import Array, BadRow, Features, FeatureValue, Ids, Mask, Weights, pick
 from asterism.formats.spec import FeatureSpec
 from asterism.formats.tables import Batch
+from asterism_proto import names
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.names import Names
+from graphkit.names import ids_of
 
 T = TypeVar("T")
 
@@ -103,6 +106,13 @@ def read_ids(sieve: Sieve, column: str) -> Ids:
     values, bad = _named(sieve, column, columns.ids)
     sieve.note(column, bad, why_no_id)
     return values
+
+
+def read_names(sieve: Sieve, column: str, salt: int) -> tuple[Ids, Names]:
+    """A column of names as ids, and the names; bad ones are noted."""
+    held, bad = _named(sieve, column, columns.names)
+    sieve.note(column, bad, lambda value: names.why(value.encode()))
+    return ids_of(*held, salt), held
 
 
 def read_weights(sieve: Sieve, column: str | None) -> Weights | None:

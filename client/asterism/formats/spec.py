@@ -12,9 +12,10 @@ import yaml
 
 from asterism.formats.chunks import safe_name
 from asterism.formats.csvfiles import CsvOptions
+from asterism_proto import declared
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Feature
-from asterism_proto.tables import WeightTable, tables_of
+from asterism_proto.tables import RESERVED, WeightTable, tables_of
 
 Files = tuple[tuple[Path, str], ...]
 _SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".npy": "numpy", ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".dat": "csv"}
@@ -56,6 +57,10 @@ class NodeSpec:
     tables: tuple[WeightTable, ...] = ()
     graph_label: str = ""
     """The feature that says of which graph a node is; "" is none."""
+    index: tuple[str, ...] = ()
+    """Columns that every version keeps its rows in order of."""
+    time: str = ""
+    """The feature that says since when a node is there; "" is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +76,10 @@ class EdgeSpec:
     tables: tuple[WeightTable, ...] = ()
     edges: str = "multi"
     missing: str = "reject"
+    time: str = ""
+    """The feature that says when an edge came; "" is none."""
+    index: tuple[str, ...] = ()
+    """Columns that every version keeps its rows in order of."""
     reverse: str | None = None
     symmetry: bool = False
     self_loops: bool = False
@@ -85,7 +94,7 @@ class SpaceSpec:
     root: Path
     space: str | None
     settings: Mapping[str, Any]
-    """Of the space: parts, ids, placement, direction, where given."""
+    """Of the space: parts, ids, salt, placement, direction, where given."""
     nodes: tuple[NodeSpec, ...]
     edges: tuple[EdgeSpec, ...]
     text: str
@@ -108,21 +117,23 @@ def read_spec(path: Path, root: Path | None = None) -> SpaceSpec:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InvalidRequest(f"{path}: can not be read ({error})") from error
     try:
-        data = _mapping("the schema file", data, {"space", "parts", "ids", "placement", "direction", "root", "csv", "nodes", "edges"})
+        data = _mapping("the schema file", data, {"space", *_SETTINGS, "root", "csv", "nodes", "edges"})
         root = root or path.parent / str(data.get("root", "."))
         csv = _mapping("csv", data.get("csv"), _CSV_WORDS)
         nodes = tuple(_node(str(name), spec, root, csv) for name, spec in _mapping("nodes", data.get("nodes")).items())
         edges = tuple(_edge(str(name), spec, root, csv) for name, spec in _mapping("edges", data.get("edges")).items())
     except InvalidRequest as error:
         raise InvalidRequest(f"{path}: {error}") from error
-    settings = {word: data[word] for word in ("parts", "ids", "placement", "direction") if word in data}
+    settings = {word: data[word] for word in _SETTINGS if word in data}
     return SpaceSpec(path=path, root=root, space=data.get("space"), settings=settings, nodes=nodes, edges=edges, text=text)
 
 
+_SETTINGS = ("parts", "ids", "salt", "placement", "direction")
 _CSV_WORDS = {"delimiter", "header", "quote", "nulls", "encoding", "multiline"}
 _TABLE_WORDS = {"files", "format", "columns", "csv"}
-_NODE_WORDS = _TABLE_WORDS | {"count", "id", "key", "weight", "features", "tables", "graph_label"}
-_EDGE_WORDS = _TABLE_WORDS | {"src", "dst", "weight", "features", "tables", "edges", "missing", "reverse", "symmetry", "self_loops", "aggregate"}
+_NODE_WORDS = _TABLE_WORDS | {"count", "id", "key", "weight", "features", "tables", "graph_label", "index", "time"}
+_EDGE_WORDS = _TABLE_WORDS | {"src", "dst", "weight", "features", "tables", "edges", "missing", "time", "index"}
+_EDGE_WORDS |= {"reverse", "symmetry", "self_loops", "aggregate"}
 
 
 def _mapping(what: str, value: Any, known: set[str] | None = None) -> Mapping[str, Any]:
@@ -174,6 +185,8 @@ def _node(name: str, value: Any, root: Path, csv: Mapping[str, Any]) -> NodeSpec
         features=_features(what, spec, table),
         tables=tables_of(what, spec.get("tables")),
         graph_label=str(spec.get("graph_label") or ""),
+        index=declared.listed(what, spec.get("index")),
+        time=_text(what, spec, "time") or "",
     )
     if table is None and (node.id or node.key or node.weight or node.features):
         raise InvalidRequest(f"{what}: id, key, weight and features are columns of `files`, and there are none")
@@ -204,6 +217,8 @@ def _edge(name: str, value: Any, root: Path, csv: Mapping[str, Any]) -> EdgeSpec
         tables=tables_of(what, spec.get("tables")),
         edges=_text(what, spec, "edges", ("multi", "unique")) or "multi",
         missing=_text(what, spec, "missing", ("reject", "create")) or "reject",
+        time=_text(what, spec, "time") or "",
+        index=declared.listed(what, spec.get("index")),
         reverse=_text(what, spec, "reverse"),
         symmetry=_flag(what, spec, "symmetry"),
         self_loops=_flag(what, spec, "self_loops"),
@@ -280,6 +295,8 @@ def _features(what: str, spec: Mapping[str, Any], table: TableSpec | None) -> tu
 
 
 def _feature(what: str, name: str, value: Any, table: TableSpec | None) -> FeatureSpec:
+    if name in RESERVED:
+        raise InvalidRequest(f"{what}: the name is reserved; call it something else, and say its `column`")
     if isinstance(value, str):  # the short form, `age: int64`
         value = {"kind": "bytes"} if value == "bytes" else {"dtype": value}
     spec = _mapping(what, value, {"column", "columns", "kind", "dtype", "shape", "split", "fill"})

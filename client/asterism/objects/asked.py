@@ -26,6 +26,9 @@ class Asked:
     ends: tuple[str, str] = ("src", "dst")
     """The columns of a frame of edges that name its ends."""
 
+    named: bool = False
+    """Whether nodes are called by strings in the space."""
+
     @property
     def triple(self) -> tuple[str, str, str]:
         """The edge type where the object has no types."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from asterism.fitting import check_fits
 from asterism.objects.asked import Asked
+from asterism.objects.named import called
 from asterism.objects.opening import read_tables
 from asterism.objects.tables import Column, EdgeTable, NodeTable, Tables, float_weights, spans
 from asterism.records import FeatureValue
@@ -57,6 +58,8 @@ def load_graph(
     relation: str = "edge",
     parts: int = 8,
     direction: str = "both",
+    ids: str = "per_type",
+    salt: int = 0,
     build: bool = False,
 ) -> LoadedGraph:
     """Load a graph that another library has in memory into a space, and commit it; ``docs/loading.md`` says what becomes of what.
@@ -89,10 +92,10 @@ def load_graph(
         What a missing value is, by attribute; without it, it is refused.
     node_type, relation : str
         What the types are called where the object has none: ``node`` and ``node:edge:node``.
-    parts : int
-        Of a space that is made.
-    direction : {"out", "in", "both"}
-        Of a space that is made: which neighbors can be asked for.
+    parts, direction : int, {"out", "in", "both"}
+        Of a space that is made; the second one says which neighbors can be asked for.
+    ids, salt : {"per_type", "string"}, int
+        Of a space that is made: whether labels are numbered (``names`` says how), or ids themselves; see `Schema`.
     build : bool
         Build and publish it too.
 
@@ -114,9 +117,9 @@ def load_graph(
     >>> loaded = client.load_graph("club", networkx.karate_club_graph(), build=True)  # doctest: +SKIP
     """
     began = time.monotonic()
-    for word, said in (("only", only), ("ends", ends)):
-        if isinstance(said, str):
-            raise InvalidRequest(f"{word} {said!r}: expected several names")
+    _check(only, ends, ids)
+    there = _space(client, space, ids, salt)
+    named = ids == "string" if there is None else there.named
     asked = Asked(
         node_type=node_type,
         relation=relation,
@@ -126,17 +129,50 @@ def load_graph(
         fill=dict(fill or {}),
         nodes=nodes,
         ends=ends,
+        named=named,
     )
-    tables = read_tables(graph, asked)
-    _make_room(client, space, tables.schema(parts=parts, direction=direction))
+    tables = _read(graph, asked, salt if there is None else there.salt)
+    _make_room(client, space, tables.schema(parts=parts, direction=direction), there)
     return _loaded(client, space, tables, began, build=build)
 
 
-def _make_room(client: Client, space: str, schema: Schema) -> None:
-    """Make a space, or see that the one that is there can hold the graph."""
+def _check(only: Iterable[str] | None, ends: tuple[str, str], ids: str) -> None:
+    for word, said in (("only", only), ("ends", ends)):
+        if isinstance(said, str):
+            raise InvalidRequest(f"{word} {said!r}: expected several names")
+    if ids not in ("per_type", "string"):
+        raise InvalidRequest(f"ids {ids!r}: expected 'per_type' or 'string'")
+
+
+def _check_salt(space: str, salt: int, ids: str, there: Schema | None) -> None:
+    """Refuse a salt that nothing would be salted with."""
+    if not salt:
+        return
+    if there is None and ids != "string":
+        raise InvalidRequest(f"salt {salt} with ids {ids!r}: labels are numbered and no id is made of a text; say ids='string', or no salt")
+    if there is not None and (not there.named or there.salt != salt):
+        has = f"has salt {there.salt}" if there.named else f"has ids {there.ids!r}, which are made of no text"
+        raise InvalidRequest(f"salt {salt}: space {space!r} is there and {has}; say that one, or none")
+
+
+def _read(graph: Any, asked: Asked, salt: int) -> Tables:
+    tables = read_tables(graph, asked)
+    return called(tables, salt) if asked.named else tables
+
+
+def _space(client: Client, space: str, ids: str, salt: int) -> Schema | None:
+    """The schema of a space that the salt is right for; None where it is not there."""
     try:
         there = client.describe(space).schema
     except NotFound:
+        there = None
+    _check_salt(space, salt, ids, there)
+    return there
+
+
+def _make_room(client: Client, space: str, schema: Schema, there: Schema | None) -> None:
+    """Make a space, or see that the one that is there can hold the graph."""
+    if there is None:
         client.create_space(space, schema)
         return
     try:

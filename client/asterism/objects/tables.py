@@ -108,6 +108,8 @@ class Tables:
     """By node type: what the object calls the nodes 0, 1, 2, ..., where that is no whole number."""
     left_out: tuple[str, ...] = ()
     """What of the object has no place in a graph here."""
+    salt: int | None = None
+    """What ids are made of names with; None: they are whole numbers."""
 
     def schema(self, *, parts: int, direction: str) -> Schema:
         """Of a space that can hold it."""
@@ -116,6 +118,8 @@ class Tables:
             edge_types=tuple(table.schema() for table in self.edges),
             parts=parts,
             direction=direction,
+            ids="per_type" if self.salt is None else "string",
+            salt=self.salt or 0,
         )
 
     def check(self) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,11 @@ from asterism import arguments, mixing
 from asterism.graph import Graph
 from asterism.patience import PATIENCE_S, patiently
 from asterism.pyg.view import Triple, View
-from asterism.records import Ids, Subgraph
-from asterism.torch import tensor
+from asterism.records import Ids, Subgraph, Values
+from asterism.torch import batch_seed, tensor
 from asterism_proto.errors import InvalidRequest
 
 NumNeighbors = Sequence[int] | Mapping[Triple, Sequence[int]]
-_SEEDS = 1 << 62
 
 
 class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no types here
@@ -36,7 +35,7 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
     num_neighbors : list of int, or dict of triple to list of int
         Neighbors of each hop; -1 are all, 0 none. Edge types that a dict does not name are not followed.
     replace, disjoint : bool
-        As of PyG: with replacement; a tree of its own for every seed.
+        As of PyG: with replacement; a tree of its own for every seed, always where there are times.
     subgraph_type : {"directional", "bidirectional"}
         As of PyG.
     weight_attr : str, optional
@@ -51,13 +50,18 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         Whether types are named; None: where there are several.
     patience_s : float
         How long a batch is tried again, in seconds, while the service does not answer: as long as its restart may take.
-    time_attr : None
-        Times are not served yet: any other value is refused, and so are ``input_time`` and ``edge_label_time`` of loaders.
+    time_attr : str, optional
+        The feature that edge types, node types or both have declared to be their time: edges after a seed's time, and edges from later nodes, are
+        not in its tree; those of types without a time are. Loaders then need ``input_time``, or ``edge_label_time``; a ``NodeLoader`` of nodes that
+        have a time themselves takes theirs where it is left out.
+    temporal_strategy : {"uniform", "last"}
+        As of PyG: draw from the edges that are seen, or take the latest; an edge is as late as the later of itself and its source.
 
     Raises
     ------
     InvalidRequest
-        For times, induced subgraphs, or a graph of no version; of a batch: where it has a seed twice, and trees are not disjoint.
+        For a ``time_attr`` that no type has as its time, induced subgraphs, or a graph of no version; of a batch: where it has a seed twice,
+        and trees are not disjoint, or where times are missing, or not expected.
     """
 
     def __init__(
@@ -74,14 +78,16 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         hetero: bool | None = None,
         patience_s: float = PATIENCE_S,
         time_attr: str | None = None,
+        temporal_strategy: str = "uniform",
     ) -> None:
-        if time_attr is not None:
-            _refuse_times(f"time_attr {time_attr!r}")
         if subgraph_type not in ("directional", "bidirectional"):
             raise InvalidRequest(f"subgraph_type {subgraph_type!r}: expected 'directional' or 'bidirectional'")
         self._view = View(graph, hetero, patience_s)
         self._fanouts = self._fanouts_of(num_neighbors)
-        self._replace, self._disjoint, self._bidirectional = replace, disjoint, subgraph_type == "bidirectional"
+        self._timed, self._strategy = time_attr is not None, temporal_strategy
+        if time_attr is not None:
+            self._require_time(time_attr)
+        self._replace, self._disjoint, self._bidirectional = replace, disjoint or self._timed, subgraph_type == "bidirectional"
         self._weight_attr, self._negative_weight = weight_attr, negative_weight
         self._seed = None if seed is None else arguments.seed(seed)
 
@@ -92,23 +98,59 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
 
     def sample_from_nodes(self, index: Any, **_: Any) -> Any:
         """What was drawn around a batch of nodes."""
-        if index.time is not None:
-            _refuse_times("input_time")
+        if self._timed and index.time is None:
+            index = self._at_their_times(index)
+        self._check_times("input_time", index.time)
         key = self._key(index.node)
-        return self._finished(node_sample(index, lambda seeds, _: self._sample(seeds, key)))
+        return self._finished(node_sample(index, lambda seeds, times: self._sample(seeds, times, key)))
 
     def sample_from_edges(self, index: Any, neg_sampling: Any = None, **_: Any) -> Any:
         """What was drawn around a batch of links and their negatives."""
-        if index.time is not None:
-            _refuse_times("edge_label_time")
+        self._check_times("edge_label_time", index.time)
         key = self._key(torch.cat([index.row, index.col]))
         negatives = None if neg_sampling is None else self._negatives(neg_sampling, index.input_type, key)
         # It hands numbers of nodes on to `negatives`, which asks the graph instead.
         counts = dict.fromkeys(self._view.node_types, 0) if self._view.hetero else 0
-        return self._finished(edge_sample(index, lambda seeds, _: self._sample(seeds, key), counts, self._disjoint, None, negatives))
+        return self._finished(edge_sample(index, lambda seeds, times: self._sample(seeds, times, key), counts, self._disjoint, None, negatives))
 
     def _finished(self, out: Any) -> Any:
         return out.to_bidirectional() if self._bidirectional else out
+
+    def _require_time(self, time_attr: str) -> None:
+        """Refuse a time that is not that of every edge type which has one."""
+        if self._strategy not in ("uniform", "last"):
+            raise InvalidRequest(f"temporal_strategy {self._strategy!r}: expected 'uniform' or 'last'")
+        schema, declared = self._view.graph.schema, {}
+        for name in self._fanouts:
+            edge = schema.edge_types[schema.edge_type_id(name)]
+            declared[name] = {time for time in (edge.time, self._time_of(edge.src_type)) if time}
+        if set().union(*declared.values()) != {time_attr}:
+            told = ", ".join(f"{name}: {' and '.join(sorted(times)) or 'none'}" for name, times in declared.items())
+            raise InvalidRequest(
+                f"time_attr {time_attr!r}: expected the time that edge types, or the nodes they come from, have declared; these are {told}"
+            )
+
+    def _time_of(self, node_type: str) -> str:
+        """The feature that is the time of a node type; "" where none is."""
+        schema = self._view.graph.schema
+        return schema.node_types[schema.node_type_id(node_type)].time
+
+    def _at_their_times(self, index: Any) -> Any:
+        """A batch of nodes with their own times, where they have any."""
+        node_type = index.input_type or self._view.node_types[0]
+        time = self._time_of(node_type)
+        if not time:
+            return index
+        found = patiently(lambda: self._view.graph.node_features(index.node.numpy(), [time], node_type), self._view.patience_s)
+        index = copy(index)
+        index.time = torch.from_numpy(np.array(found[time]))
+        return index
+
+    def _check_times(self, what: str, times: Any) -> None:
+        if times is not None and not self._timed:
+            raise InvalidRequest(f"{what} to a sampler without times; name the edges' time: time_attr")
+        if times is None and self._timed:
+            raise InvalidRequest(f"a sampler with time_attr, and no {what}; give the loader the time of each")
 
     def _fanouts_of(self, num_neighbors: NumNeighbors) -> dict[str, list[int]]:
         if isinstance(num_neighbors, pyg.NumNeighbors):
@@ -122,10 +164,7 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
 
     def _key(self, seeds: Any) -> int:
         """The seed of a batch's draws."""
-        if self._seed is None:
-            return int(torch.randint(_SEEDS, (1,)))
-        digest = hashlib.blake2b(np.ascontiguousarray(seeds.numpy()).tobytes(), digest_size=8).digest()
-        return mixing.key_of(self._seed, mixing.BATCH, int.from_bytes(digest, "little"))
+        return batch_seed(self._seed, seeds.numpy())
 
     def _negatives(self, asked: Any, input_type: Triple | None, key: int) -> Any:
         ends = {"src": self._view.node_types[0], "dst": self._view.node_types[0]}
@@ -133,8 +172,8 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
             ends = {"src": input_type[0], "dst": input_type[-1]}
         return _Negatives(asked, self._view, ends, self._negative_weight, key)
 
-    def _sample(self, seeds: Any, key: int) -> Any:
-        """PyG's record of a subgraph around seeds: a tensor, or tensors by node type."""
+    def _sample(self, seeds: Any, times: Any, key: int) -> Any:
+        """PyG's record of a subgraph around seeds: a tensor, or tensors by node type; times likewise, or None."""
         if self._view.hetero != isinstance(seeds, Mapping):
             raise InvalidRequest(
                 f"seeds {'without' if self._view.hetero else 'with'} a type: this sampler is {'' if self._view.hetero else 'not '}hetero"
@@ -142,13 +181,17 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
         by_type = seeds if isinstance(seeds, Mapping) else {self._view.node_types[0]: seeds}
         ids: Ids = np.concatenate([np.asarray(some, np.int64) for some in by_type.values()])
         kinds = [np.full(len(some), self._view.graph.schema.node_type_id(name)) for name, some in by_type.items()]
-        found = patiently(lambda: self._drawn(ids, next(iter(by_type)) if len(by_type) == 1 else np.concatenate(kinds), key), self._view.patience_s)
+        ntype = next(iter(by_type)) if len(by_type) == 1 else np.concatenate(kinds)
+        until = None
+        if times is not None:
+            until = np.concatenate([np.asarray(times[name]) for name in by_type]) if isinstance(times, Mapping) else np.asarray(times)
+        found = patiently(lambda: self._drawn(ids, ntype, until, key), self._view.patience_s)
         if not self._disjoint:
             for name, some in by_type.items():
-                self._require_once(name, np.asarray(some), found)
-        return _hetero(found, self._view) if self._view.hetero else _homogeneous(found)
+                require_once(name, np.asarray(some), found.num_sampled_nodes[name][0])
+        return of_types(found, self._view) if self._view.hetero else of_one_type(found)
 
-    def _drawn(self, ids: Ids, ntype: str | Ids, key: int) -> Subgraph:
+    def _drawn(self, ids: Ids, ntype: str | Ids, times: Values | None, key: int) -> Subgraph:
         return self._view.graph.sample_subgraph(
             ids,
             self._fanouts,
@@ -158,20 +201,24 @@ class NeighborSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no type
             replace=self._replace,
             direction="in",
             disjoint=self._disjoint,
+            times=times,
+            strategy=self._strategy if times is not None else "uniform",
             seed=key,
         )
 
-    def _require_once(self, node_type: str, seeds: Ids, found: Subgraph) -> None:
-        """Loaders take the first nodes of a batch to be its seeds: they are, unless one is there twice."""
-        if found.num_sampled_nodes[node_type][0] != len(seeds):
-            once, counts = np.unique(seeds, return_counts=True)
-            wrong = once[(counts > 1) | (once < 0)]
-            raise InvalidRequest(
-                f"seed {wrong[0]} of {node_type!r} is no node, or twice in a batch of {len(seeds)}; sample with disjoint=True, or each once"
-            )
+
+def require_once(node_type: str, seeds: Ids, numbered: int) -> None:
+    """Loaders take the first nodes of a batch to be its seeds: they are, unless one is there twice, so that fewer were numbered."""
+    if numbered != len(seeds):
+        once, counts = np.unique(seeds, return_counts=True)
+        wrong = once[(counts > 1) | (once < 0)]
+        raise InvalidRequest(
+            f"seed {wrong[0]} of {node_type!r} is no node, or twice in a batch of {len(seeds)}; sample with disjoint=True, or each once"
+        )
 
 
-def _homogeneous(found: Subgraph) -> Any:
+def of_one_type(found: Subgraph) -> Any:
+    """PyG's record of a subgraph whose types are not named."""
     ((node_type, ids),) = found.nodes.items()
     ((name, row),) = found.row.items()
     assert found.edge_ids is not None
@@ -186,7 +233,8 @@ def _homogeneous(found: Subgraph) -> Any:
     )
 
 
-def _hetero(found: Subgraph, view: View) -> Any:
+def of_types(found: Subgraph, view: View) -> Any:
+    """PyG's record of a subgraph by types."""
     assert found.edge_ids is not None
     named = {triple: name for triple, name in view.edge_types.items() if name in found.row}
     return pyg.HeteroSamplerOutput(
@@ -220,7 +268,3 @@ class _Negatives(pyg.NegativeSampling):  # type: ignore[misc]  # PyG has no type
         if len(given) != count:
             raise InvalidRequest(f"{endpoint}_weight has {len(given)} entries for {count} nodes of type {node_type!r}")
         return torch.multinomial(given.double(), num_samples, replacement=True, generator=torch.Generator().manual_seed(key >> 1))
-
-
-def _refuse_times(what: str) -> None:
-    raise InvalidRequest(f"{what}: times are not served yet; leave it out")

@@ -1,0 +1,78 @@
+"""Batches of whole clusters, epoch after epoch: Cluster-GCN."""
+
+from __future__ import annotations
+
+from asterism.clusters import Given, Grouping, described
+from asterism.fanouts import Columns
+from asterism.passes import Passes, shared_seed
+from asterism.sampling import Names
+from asterism.visits import ClusterPasses
+
+
+class Clustered(Passes):
+    """The part of a graph that is gone through cluster by cluster."""
+
+    def cluster_batches(
+        self,
+        clusters: Given,
+        q: int,
+        etypes: Names = None,
+        *,
+        weight: str = "",
+        where: str = "",
+        direction: str = "out",
+        weights: bool = False,
+        edge_ids: bool = True,
+        node_features: Columns = None,
+        seed: int | None = None,
+        rank: int = 0,
+        world: int = 1,
+        version: int | None = None,
+    ) -> ClusterPasses:
+        """Every cluster once an epoch, q of them at a time, each batch with all edges among its nodes (Cluster-GCN).
+
+        Parameters
+        ----------
+        clusters : str, Path, Clusters, or dict of node type to (nodes, clusters)
+            Which nodes belong together: a folder that ``asterism export assignment`` wrote, by METIS or streaming; arrays, where nodes that are
+            not named are in no batch; or `asterism.clusters.Clusters`, which a feature may number too.
+        q : int
+            Clusters of a batch; the last one of an epoch may have fewer.
+        etypes, weight, where, direction, weights, edge_ids, node_features
+            As of `induced_subgraph`.
+        seed, rank, world, version
+            As of `node_batches`; clusters are shared over ranks, not nodes.
+
+        Returns
+        -------
+        ClusterPasses
+            Go through it once an epoch; each batch is a `ClusterBatch`. ``state_dict``, ``load_state_dict`` and ``reshard`` as of `node_batches`.
+
+        Raises
+        ------
+        InvalidRequest
+            Where the clusters are of another version than is read; of a batch: where its edges do not fit into one reply.
+
+        Notes
+        -----
+        Chiang et al. 2019, *Cluster-GCN: an efficient algorithm for training deep and large graph convolutional networks*, KDD, section 3.2: with
+        stochastic multiple partitions, so that edges between the clusters of a batch are there, and the clusters that meet are others each epoch.
+
+        Examples
+        --------
+        >>> for batch in held.cluster_batches("clusters", 20, "cites", node_features=["vec"], seed=1):  # doctest: +SKIP
+        ...     step(batch.subgraph)
+        """
+        info = described(self, version)
+        how = {
+            "etypes": etypes,
+            "weight": weight,
+            "where": where,
+            "direction": direction,
+            "weights": weights,
+            "edge_ids": edge_ids,
+            "node_features": node_features,
+        }
+        grouping = Grouping.of(self, clusters, how, info)
+        read = self._version(version) or info.version
+        return ClusterPasses(self, grouping, read, batch_size=q, seed=shared_seed(seed, world), rank=rank, world=world)

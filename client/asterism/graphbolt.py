@@ -1,0 +1,191 @@
+"""Graphs for GraphBolt, DGL 2's data loader: a sampler and a feature store for its pipelines. Needs ``asterism[dgl]`` with a DGL that has GraphBolt.
+
+GraphBolt is imported with this module; nobody inside `asterism` imports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import dgl.graphbolt as gb
+import numpy as np
+import torch
+from torch.utils.data import functional_datapipe
+
+from asterism import arguments
+from asterism.flows import Fanouts, Flows, drawn, hops_of, met, require_version
+from asterism.graph import Graph
+from asterism.patience import PATIENCE_S, patience, patiently
+from asterism.records import FeatureValue, Subgraph
+from asterism.torch import batch_seed, tensor
+from asterism_proto.errors import InvalidRequest, NotFound
+from asterism_proto.schema import EdgeType, NodeType
+
+__all__ = ["FeatureStore", "SubgraphSampler"]
+
+Encoder = Callable[[FeatureValue], Any]
+
+
+@functional_datapipe("sample_asterism")
+class SubgraphSampler(gb.SubgraphSampler):  # type: ignore[misc]  # DGL has no types here
+    """Draws what GraphBolt's ``NeighborSampler`` does, from a graph that is not in memory. Functional name: ``sample_asterism``.
+
+    Parameters
+    ----------
+    datapipe : DataPipe
+        Of mini-batches: an ``ItemSampler``, or what follows one.
+    graph : Graph
+        Of one version, with ``direction: both``: from a `Graph.pin`, or `Graph.at`. It crosses into the loader's workers.
+    fanouts : list of int, or dict of triple to list of int
+        Neighbors that a node has messages from in each layer of the model, the first layer's first; -1 are all. Edge types that a dict does
+        not name are not followed.
+    replace : bool
+        With replacement.
+    prob_name : str, optional
+        Draw in proportion to these weights: ``"weight"`` are the edges' own, other names are tables. None: uniformly.
+    seed : int, optional
+        Then the draws of a batch follow from it and from the batch, however many workers there are. None: each batch takes a fresh one from
+        torch's generator.
+    patience_s : float
+        How long a batch is tried again, in seconds, while the service does not answer: as long as its restart may take.
+
+    Raises
+    ------
+    InvalidRequest
+        For a graph of no version or fanouts of unknown types; of a batch: for timestamps, which are not served, for seeds without a type where
+        the graph has several, and for a seed that is there twice or is negative.
+
+    Examples
+    --------
+    >>> pipe = gb.ItemSampler(gb.ItemSet(train, names="seed_nodes"), batch_size=512, shuffle=True)  # doctest: +SKIP
+    >>> pipe = pipe.sample_asterism(held, [10, 25]).fetch_feature(FeatureStore(held), ["vector"])  # doctest: +SKIP
+    >>> for batch in gb.DataLoader(pipe, num_workers=2):  # doctest: +SKIP
+    ...     model(batch.blocks, batch.node_features["vector"])
+    """
+
+    def __init__(
+        self,
+        datapipe: Any,
+        graph: Graph,
+        fanouts: Fanouts,
+        *,
+        replace: bool = False,
+        prob_name: str | None = None,
+        seed: int | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        super().__init__(datapipe)
+        self._flows = Flows(graph, fanouts, replace=replace, prob=prob_name, weights=False)
+        self._seed = None if seed is None else arguments.seed(seed)
+        self._patience_s = patience(patience_s)
+
+    def sample_subgraphs(self, seeds: Any, seeds_timestamp: Any = None) -> tuple[Any, list[Any]]:
+        """The input nodes of a batch and its subgraphs, the first layer's first: by type where the seeds are."""
+        if seeds_timestamp is not None:
+            raise InvalidRequest("timestamps of seeds: times are not served yet; leave them out")
+        named = isinstance(seeds, Mapping)
+        if not named and len(self._flows.graph.schema.edge_types) > 1:
+            raise InvalidRequest(f"seeds without a type: there are {len(self._flows.graph.schema.edge_types)} edge types; give a dict")
+        by_type = self._flows.by_type(seeds)
+        key = batch_seed(self._seed, np.concatenate(list(by_type.values())))
+        found = patiently(lambda: self._flows.draw(by_type, key), self._patience_s)
+        layers = [_layer(found, hop, named) for hop in reversed(range(hops_of(found)))]
+        return layers[0].original_row_node_ids, layers
+
+
+def _layer(found: Subgraph, hop: int, named: bool) -> Any:
+    """GraphBolt's record of the edges of a hop."""
+    assert found.edge_ids is not None
+    csc, edge_ids = {}, {}
+    for name in found.num_sampled_edges:
+        mine = drawn(found, name, hop)
+        into = met(found, name.rpartition(":")[2], hop)
+        # The edges of a hop are in the order of the nodes that they lead to.
+        indptr = np.searchsorted(found.col[name][mine], np.arange(into + 1))
+        csc[name] = gb.CSCFormatBase(indptr=tensor(indptr), indices=tensor(found.row[name][mine]))
+        edge_ids[name] = tensor(found.edge_ids[name][mine])
+    rows, columns = ({name: tensor(ids[: met(found, name, at)]) for name, ids in found.nodes.items()} for at in (hop + 1, hop))
+    parts = (csc, columns, rows, edge_ids)
+    if not named:
+        parts = tuple(next(iter(part.values())) for part in parts)
+    return gb.SampledSubgraphImpl(*parts)
+
+
+class FeatureStore(gb.FeatureStore):  # type: ignore[misc]  # DGL has no types here
+    """The features of a graph's nodes and edges, as GraphBolt's ``FeatureFetcher`` reads them. It can not be written to.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of one version.
+    encode : dict of str to callable, optional
+        By feature: what makes a tensor ``[m, ...]`` of its column, an array ``[m, *shape]`` or ``(indptr, values)``. Ragged features and bytes
+        need one.
+    patience_s : float
+        How long features are asked for again, in seconds, while the service does not answer.
+    """
+
+    def __init__(self, graph: Graph, *, encode: Mapping[str, Encoder] | None = None, patience_s: float = PATIENCE_S) -> None:
+        super().__init__()
+        require_version(graph)
+        self._graph, self._encode, self._patience_s = graph, dict(encode or {}), patience(patience_s)
+
+    def read(self, domain: str, type_name: str | None, feature_name: str, ids: Any = None) -> Any:
+        """Features of some nodes or edges, a row each; ``"weight"`` is a node's weight.
+
+        Raises
+        ------
+        InvalidRequest
+            Without ids: a graph's features are read by batch. For a feature that is no tensor and has no encoder.
+        NotFound
+            Where there is no such type or feature, or no such node or edge.
+        """
+        if ids is None:
+            raise InvalidRequest(f"all of {feature_name!r}: features are read for the nodes or edges of a batch; give their ids")
+        name, _ = self._column(domain, type_name, feature_name)
+        read = self._graph.node_features if domain == "node" else self._graph.edge_features
+        column = patiently(lambda: read(np.asarray(ids), [feature_name], name), self._patience_s)[feature_name]
+        encode = self._encode.get(feature_name)
+        return tensor(column) if encode is None else torch.as_tensor(encode(column))
+
+    def size(self, domain: str, type_name: str | None, feature_name: str) -> Any:
+        """The shape of one node's or edge's feature, as the schema has it."""
+        return torch.Size(self._column(domain, type_name, feature_name)[1])
+
+    def metadata(self, domain: str, type_name: str | None, feature_name: str) -> dict[str, Any]:
+        """Nothing: the schema says what there is."""
+        return {}
+
+    def keys(self) -> list[tuple[str, str, str]]:
+        """Domain, type and name of every feature that can be read."""
+        types: dict[str, Sequence[NodeType | EdgeType]] = {"node": self._graph.schema.node_types, "edge": self._graph.schema.edge_types}
+        return [
+            (domain, kind.name, feature.name)
+            for domain, kinds in types.items()
+            for kind in kinds
+            for feature in kind.features
+            if feature.kind == "dense" or feature.name in self._encode
+        ]
+
+    def update(self, domain: str, type_name: str | None, feature_name: str, value: Any, ids: Any = None) -> NoReturn:
+        """Refused: what one trains on is published."""
+        raise InvalidRequest(f"{feature_name!r} can not be updated: what one trains on is published; write to the space, and build it")
+
+    def _column(self, domain: str, type_name: str | None, feature_name: str) -> tuple[str, tuple[int, ...]]:
+        """The name of the type that has a feature, and the feature's shape."""
+        schema = self._graph.schema
+        if domain not in ("node", "edge"):
+            raise InvalidRequest(f"domain {domain!r}: expected 'node' or 'edge'")
+        kinds: Sequence[NodeType | EdgeType] = schema.node_types if domain == "node" else schema.edge_types
+        if type_name is None and len(kinds) > 1:
+            raise InvalidRequest(f"{feature_name!r} of no type: there are {', '.join(t.name for t in kinds)}; name one")
+        kind = kinds[0] if type_name is None else next((t for t in kinds if t.name == type_name), None)
+        if kind is None:
+            raise NotFound(f"{domain} type {type_name!r}: there are {', '.join(t.name for t in kinds)}")
+        if feature_name == "weight" and domain == "node":
+            return kind.name, ()
+        feature = kind.feature(feature_name)
+        if feature.kind != "dense" and feature_name not in self._encode:
+            raise InvalidRequest(f"feature {feature_name!r} of {kind.name!r} is {feature.kind}: encode it as a tensor")
+        return kind.name, tuple(feature.shape)

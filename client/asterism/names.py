@@ -1,0 +1,241 @@
+"""Nodes that are called by strings: from names to ids and back. Everything that goes over many nodes is arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asterism import arguments, columns
+from asterism.arrays import Ids
+from asterism_proto import names as contract
+from asterism_proto.errors import InvalidRequest, NotFound
+from asterism_proto.v1 import graphd_pb2 as wire
+
+if TYPE_CHECKING:
+    from asterism.session import Session
+    from asterism_proto.schema import Schema
+
+NodeTypes = str | ArrayLike | None
+"""One node type's name, or type ids int[m] for a mixed batch, or None where the edge types leave no choice."""
+
+
+def texts(values: ArrayLike) -> NDArray[Any] | None:
+    """``values`` as an array of strings, of any shape; None where they are not strings."""
+    given = np.asarray(values)
+    if given.dtype.kind == "U" and not isinstance(values, np.ndarray):
+        return np.asarray(values, dtype=object)  # as they were: NumPy's own strings end before a NUL, and take numbers for text
+    if given.dtype.kind in "UT":
+        return given.astype(object)
+    return given if given.dtype.kind == "O" and any(isinstance(value, str) for value in given.reshape(-1)[:1]) else None
+
+
+def named(what: str, given: NDArray[Any], schema: Schema) -> tuple[Ids, contract.Names]:
+    """The id of each of some strings, whoever is called so, and the strings as a column of bytes."""
+    if not schema.named:
+        raise InvalidRequest(
+            f"{what}: ids are whole numbers here, not strings such as {given.reshape(-1)[0]!r}; `ids: string` makes a space of those"
+        )
+    held = contract.encoded(what, given.reshape(-1).tolist())
+    return contract.ids_of(*held, schema.salt), held
+
+
+def written(what: str, values: ArrayLike, schema: Schema) -> tuple[Ids, contract.Names | None]:
+    """Ids as a write has them, and the names where they were given by these."""
+    given = texts(values)
+    if given is None:
+        return arguments.ids(what, values), None
+    if given.ndim != 1:
+        raise InvalidRequest(f"{what}: expected one dimension, got an array of shape {list(given.shape)}")
+    return named(what, given, schema)
+
+
+class Named:
+    """The part of a graph that knows what its nodes are called."""
+
+    _session: Session
+    space: str
+
+    if TYPE_CHECKING:  # what `asterism.sampling.Sampler` has
+
+        def _version(self, version: int | None) -> int: ...
+
+        @property
+        def schema(self) -> Schema: ...  # noqa: D102 - as there
+
+    def node_ids(self, names: ArrayLike, ntype: NodeTypes = None, *, missing: str = "fail", version: int | None = None) -> Ids:
+        """The ids of nodes that are called by strings (``ids: string``).
+
+        Every call that takes nodes takes their names too. For many calls about the same nodes take their ids once: whole numbers
+        travel without a look at what they are called.
+
+        Parameters
+        ----------
+        names : str[...]
+            An array or list of any shape, or one string; ``""`` is no node.
+        ntype : str or int[...], optional
+            Of the nodes, or of each; None: of whatever type.
+        missing : {"fail", "none"}
+            Whether a name that no node has is refused, or -1.
+        version : int, optional
+            A published one; None: the current one.
+
+        Returns
+        -------
+        int64[...]
+            In the shape of ``names``.
+
+        Raises
+        ------
+        NotFound
+            With the first name that no node of the version has (``missing="fail"``).
+        InvalidRequest
+            Where ids of the space are no strings, or one is no name: longer than 256 bytes in UTF-8, or with a NUL character.
+
+        Examples
+        --------
+        >>> graph.node_ids(["SFO", "JFK"], "airport")  # doctest: +SKIP
+        array([5405137366318178033, 3107341164023113263])
+        """
+        if missing not in ("fail", "none"):
+            raise InvalidRequest(f"missing {missing!r}: expected 'fail' or 'none'")
+        given = texts(names)
+        if given is None:
+            if np.size(np.asarray(names)):
+                raise InvalidRequest(f"names: expected strings, not {np.asarray(names).dtype}")
+            return np.zeros(np.shape(np.asarray(names)), np.int64)
+        found = self._of_names("names", given, ntype, version)
+        unknown = np.flatnonzero((found < 0) & (given.reshape(-1) != ""))
+        if missing == "fail" and unknown.size:
+            at = int(unknown[0])
+            of = f"node of type {ntype!r}" if isinstance(ntype, str) else "node"
+            raise NotFound(f"names[{at}] = {given.reshape(-1)[at]!r}: no {of} of space {self.space!r} is called so ({len(unknown) - 1} more)")
+        return found.reshape(given.shape)
+
+    def node_names(self, ids: ArrayLike, ntype: NodeTypes = None, *, version: int | None = None) -> NDArray[np.str_]:
+        """What nodes are called, in a space with ``ids: string``.
+
+        Parameters
+        ----------
+        ids : int64[...]
+            Of any shape, as records have them; -1 is no node.
+        ntype : str or int[...], optional
+            Of the nodes, or of each (ids of node types); None: of whatever type.
+        version : int, optional
+            That of the record which the ids are of; None: the current one.
+
+        Returns
+        -------
+        str[...]
+            In the shape of ``ids``; ``""`` for -1.
+
+        Raises
+        ------
+        NotFound
+            With the first id that is no node's in the version.
+        InvalidRequest
+            Where ids of the space are no strings.
+
+        Examples
+        --------
+        >>> near = graph.sample_neighbors(["SFO"], "route", 3, seed=1)  # doctest: +SKIP
+        >>> graph.node_names(near.nodes, "airport", version=near.version)  # doctest: +SKIP
+        array([['LAX', 'JFK', 'SEA']], dtype='<U3')
+        """
+        if not self.schema.named:
+            raise InvalidRequest(
+                f"ids of space {self.space!r} are whole numbers: nothing is called by a string; `ids: string` makes a space of those"
+            )
+        shape = np.shape(np.asarray(ids))
+        flat = arguments.ids("ids", np.asarray(ids).reshape(-1), least=-1)
+        unique, first, places = np.unique(flat, return_index=True, return_inverse=True)
+        kinds = self._kinds(ntype, flat)
+        if not isinstance(kinds, list):  # a type for each: an id may be a node of several
+            pairs, first, places = np.unique(np.stack([flat, kinds], axis=1), axis=0, return_index=True, return_inverse=True)
+            unique, kinds = pairs[:, 0], pairs[:, 1]
+        names = self._names_of(unique, kinds, version)
+        unknown = np.flatnonzero((names == "") & (unique >= 0))
+        if unknown.size:
+            at = int(first[unknown].min())
+            raise NotFound(f"ids[{at}] = {flat[at]}: no such node in space {self.space!r}; give the version that the ids are of")
+        return names[places.reshape(-1)].reshape(shape)
+
+    def _names_of(self, ids: Ids, kinds: list[int] | Ids, version: int | None) -> NDArray[np.str_]:
+        """The name of each node; "" where there is none."""
+        found = np.zeros(len(ids), "<U1")
+        for kind in kinds if isinstance(kinds, list) else np.unique(kinds[kinds >= 0]).tolist():
+            rows = np.flatnonzero(ids >= 0 if isinstance(kinds, list) else (ids >= 0) & (kinds == kind))
+            told = contract.decoded(self._called(ids[rows], kind, version))
+            at = told != ""
+            twice = np.flatnonzero((found[rows] != "") & at & (found[rows] != told))
+            if twice.size:
+                row = int(twice[0])
+                raise InvalidRequest(f"ids: {ids[rows[row]]} is {found[rows[row]]!r} and, of another type, {told[row]!r}; say ntype")
+            if told.dtype.itemsize > found.dtype.itemsize:
+                found = found.astype(told.dtype)
+            found[rows[at]] = told[at]
+        return found
+
+    def _called(self, ids: Ids, kind: int, version: int | None) -> contract.Names:
+        """The column of names of some nodes of one type; empty where there is no such node."""
+        head = wire.NodeFeaturesRequest(space=self.space, version=self._version(version), type_id=kind, names=[contract.COLUMN])
+        owner = self.schema.node_types[kind]
+        asked = columns.Wanted(method="node_features", head=head, section="nodes", owner=owner, names=[contract.COLUMN])
+        found = columns.read(self._session, asked, ids)[contract.COLUMN]
+        assert isinstance(found, tuple)
+        return found
+
+    def _kinds(self, ntype: NodeTypes, rows: NDArray[Any]) -> list[int] | Ids:
+        """Ids of the types that nodes may be of, or of each node's."""
+        if isinstance(ntype, str):
+            return [self.schema.node_type_id(ntype)]
+        if ntype is None:
+            return list(range(len(self.schema.node_types)))
+        kinds = arguments.ids("ntype", np.asarray(ntype).reshape(-1), least=-1)
+        arguments.same_length("ntype", kinds, len(rows))
+        return kinds
+
+    def _of_names(self, what: str, given: NDArray[Any], ntype: NodeTypes | list[int], version: int | None) -> Ids:
+        """int64[n]: the ids of names, flat; -1 where no node is called so."""
+        flat = given.reshape(-1)
+        out = np.full(len(flat), -1, np.int64)
+        there = np.flatnonzero(flat != "")
+        if not there.size:
+            return out
+        ids, held = named(what, flat[there], self.schema)
+        kinds = ntype if isinstance(ntype, list) else self._kinds(ntype, flat)
+        known = np.zeros(len(there), np.bool_)
+        for kind in kinds if isinstance(kinds, list) else np.unique(kinds[kinds >= 0]).tolist():
+            same = contract.same(self._called(ids, kind, version), held)
+            known |= same if isinstance(kinds, list) else same & (kinds[there] == kind)
+        out[there[known]] = ids[known]
+        return out
+
+    def _ids(self, what: str, nodes: ArrayLike, ntype: NodeTypes | list[int], version: int | None) -> Ids:
+        """Nodes as int64[n], -1 among them; names as ids, where no node is called so -1."""
+        given = texts(nodes)
+        if given is None:
+            return arguments.ids(what, nodes, least=-1)
+        if given.ndim != 1:
+            raise InvalidRequest(f"{what}: expected one dimension, got an array of shape {list(given.shape)}")
+        return self._of_names(what, given, ntype, version)
+
+    def _there(self, what: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None) -> Ids:
+        """Nodes as int64[n]; a name that no node has is refused."""
+        given = texts(nodes)
+        return arguments.ids(what, nodes) if given is None else self.node_ids(given, ntype, version=version)
+
+    def _as_ids(self, what: str, nodes: ArrayLike, ntype: NodeTypes | list[int], version: int | None) -> ArrayLike:
+        """Nodes of any shape: names as ids, all else as it is."""
+        given = texts(nodes)
+        return nodes if given is None else self._of_names(what, given, ntype, version).reshape(given.shape)
+
+    def _pairs(self, pairs: ArrayLike, types: NodeTypes | list[int], edge_types: Sequence[int], version: int | None) -> ArrayLike:
+        """Sources, or pairs, by id: where edges say of which types sources are, their names are of those."""
+        near = sorted({self.schema.node_type_id(self.schema.edge_types[edge].src_type) for edge in edge_types}) or types
+        if np.ndim(pairs) != 2 or not self.schema.named:
+            return self._as_ids("pairs", pairs, near, version)
+        ends = [self._as_ids("pairs", np.asarray(pairs)[:, at], kinds, version) for at, kinds in enumerate((near, types))]
+        return np.stack([np.asarray(end) for end in ends], axis=1)

@@ -1,0 +1,142 @@
+"""Passes over the rows of a type, epoch after epoch: every node, or every edge, once; and over clusters."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from asterism import arguments
+from asterism.clusters import ClusterBatch, Grouping
+from asterism.epochs import EpochCursor
+from asterism.reading import Reader
+from asterism.records import EdgeRows, Ids
+from asterism_proto.errors import InvalidRequest
+
+Batch = TypeVar("Batch")
+
+
+class _Visits(ABC, Generic[Batch]):
+    """Every row of something once an epoch, in shuffled batches."""
+
+    def __init__(self, size: int, version: int, *, batch_size: int, seed: int, rank: int, world: int) -> None:
+        self.version, self.batch_size = version, arguments.count("batch_size", batch_size, least=1)
+        self.cursor = EpochCursor(size, seed=seed, rank=rank, world=world)
+
+    @abstractmethod
+    def _at(self, places: Ids) -> Batch:
+        """The rows at some places."""
+
+    @abstractmethod
+    def _said(self) -> dict[str, Any]:
+        """What it goes through, in plain values."""
+
+    @property
+    def epoch(self) -> int:
+        """The one that is under way, from 0."""
+        return self.cursor.epoch
+
+    def next_batch(self) -> Batch:
+        """The next rows of the epoch; none where it is over."""
+        return self._at(self.cursor.take(self.batch_size))
+
+    def __iter__(self) -> Iterator[Batch]:
+        while self.cursor.left:
+            yield self.next_batch()
+        self.cursor.next_epoch()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it is, in plain values: batches that were given count as visited."""
+        return {"version": self.version, **self._said(), "cursor": self.cursor.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where passes were; InvalidRequest where it was of something else, or of another version."""
+        self._check(state)
+        self.cursor.load_state_dict(state["cursor"])
+
+    def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
+        """Take this rank's share of what passes of another number of ranks left of their epoch: of every one's state."""
+        known = list(states)
+        for state in known:
+            self._check(state)
+        self.cursor = EpochCursor.resharded([state["cursor"] for state in known], rank=self.cursor.rank, world=self.cursor.world)
+
+    def _check(self, state: Mapping[str, Any]) -> None:
+        mine = self._said()
+        theirs = {name: said for name, said in state.items() if name not in ("version", "cursor")}
+        if (state["version"], theirs) != (self.version, mine):
+            of, here = (" ".join(repr(value) for value in said.values() if value) or "something else" for said in (theirs, mine))
+            raise InvalidRequest(
+                f"the state is of {of} in version {state['version']}, this reads {here} in version {self.version}; "
+                "make it with the version that the state is of, and pin that version"
+            )
+
+
+def _digest(ids: Ids) -> str:
+    """What tells some nodes, in their order, from others."""
+    return hashlib.blake2b(np.ascontiguousarray(ids, "<i8").tobytes(), digest_size=8).hexdigest()
+
+
+class NodePasses(_Visits[Ids]):
+    """Every node of a type once an epoch, in shuffled batches: what `Passes.node_batches` gives.
+
+    Going through it (``for nodes in passes``) gives what is left of the epoch, and begins the next one. All of it is of one version.
+    """
+
+    def __init__(
+        self, reader: Reader, ntype: str, *, batch_size: int, seed: int, rank: int, world: int, version: int | None, among: ArrayLike | None
+    ) -> None:
+        _, count, found = reader._nodes_at(ntype, np.zeros(0, np.int64), version)
+        self._among = None if among is None else reader._there("among", among, ntype, version)
+        self._reader, self.ntype = reader, ntype
+        count = count if self._among is None else len(self._among)
+        super().__init__(count, found, batch_size=batch_size, seed=seed, rank=rank, world=world)
+
+    def _at(self, places: Ids) -> Ids:
+        return self._among[places] if self._among is not None else self._reader.nodes_at(self.ntype, places, version=self.version)
+
+    def _said(self) -> dict[str, Any]:
+        return {"ntype": self.ntype, **({} if self._among is None else {"among": _digest(self._among)})}
+
+
+class EdgePasses(_Visits[EdgeRows]):
+    """Every edge of a type once an epoch, in shuffled batches: what `Passes.edge_batches` gives.
+
+    Going through it (``for edges in passes``) gives what is left of the epoch, and begins the next one. All of it is of one version.
+    """
+
+    def __init__(
+        self, reader: Reader, etype: str, *, batch_size: int, weight: str, where: str, seed: int, rank: int, world: int, version: int | None
+    ) -> None:
+        self._reader, self._weight, self._where = reader, weight, where
+        _, edge_type = reader._session.edge_type(reader.space, etype)
+        self.etype = edge_type.name
+        none, count = reader._edges_at(etype, np.zeros(0, np.int64), weight, where, version)
+        super().__init__(count, none.version, batch_size=batch_size, seed=seed, rank=rank, world=world)
+
+    def _at(self, places: Ids) -> EdgeRows:
+        return self._reader.edges_at(self.etype, places, weight=self._weight, where=self._where, version=self.version)
+
+    def _said(self) -> dict[str, Any]:
+        return {"etype": self.etype, "where": self._where}
+
+
+class ClusterPasses(_Visits[ClusterBatch]):
+    """Every cluster once an epoch, in shuffled groups: what `Graph.cluster_batches` gives.
+
+    Going through it (``for batch in passes``) gives what is left of the epoch, and begins the next one. All of it is of one version.
+    """
+
+    def __init__(self, reader: Reader, grouping: Grouping, version: int, *, batch_size: int, seed: int, rank: int, world: int) -> None:
+        self._reader, self._grouping = reader, grouping
+        super().__init__(grouping.clusters.count, version, batch_size=batch_size, seed=seed, rank=rank, world=world)
+
+    def _at(self, places: Ids) -> ClusterBatch:
+        return self._grouping.batch(self._reader, places, self.version)
+
+    def _said(self) -> dict[str, Any]:
+        return {"clusters": self._grouping.clusters.identity}
