@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+    from tests.kit.browser import Watched
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -63,6 +69,15 @@ def dgl_python(root: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def bolt_python(root: Path) -> Path:
+    """The interpreter of the environment with GraphBolt."""
+    python = root / ".venv-bolt/bin/python"
+    if not python.exists():
+        pytest.skip("there is no environment with GraphBolt; `make bolt-env` makes it")
+    return python
+
+
+@pytest.fixture(scope="session")
 def pyg_python(root: Path) -> Path:
     """The interpreter of the environment with real PyG."""
     python = root / ".venv-pyg/bin/python"
@@ -92,3 +107,34 @@ def compose_command() -> list[str]:
     if legacy is None:
         pytest.skip("neither `docker compose` nor `docker-compose` is installed")
     return [legacy]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium without a window; closed behind each module, for while it is open an event loop runs in this thread, and others can not."""
+    kit = pytest.importorskip("tests.kit.browser", reason="there is no playwright, which drives the browser; it is in the extra `dev`")
+    path = kit.browser_path()
+    if path is None:
+        pytest.skip("there is no Chromium here; Debian's package is `chromium`")
+    with kit.chromium(path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def page_of(browser: Browser) -> Iterator[Callable[..., Watched]]:
+    """Opens pages; each must have been without complaint, and asked its own host alone."""
+    from tests.kit.browser import watched
+
+    opened = []
+
+    def open_page(address: str, **how: Any) -> Watched:
+        manager = watched(browser, address, **how)
+        opened.append((manager, manager.__enter__()))
+        return opened[-1][1]
+
+    yield open_page
+    for manager, watch in opened:
+        complaints, foreign = list(watch.complaints), watch.foreign
+        manager.__exit__(None, None, None)
+        assert complaints == []
+        assert foreign == []

@@ -60,12 +60,12 @@ def write(folder: Path, args: argparse.Namespace) -> None:
 class Rival:
     """A program under way."""
 
-    def __init__(self, name: str, folder: Path, core: int) -> None:
-        settings = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"} if PYTHONS[name] == Path(sys.executable) else {}
+    def __init__(self, python: Path, program: Path, folder: Path, core: int, *more: str) -> None:
+        settings = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"} if python == Path(sys.executable) else {}
         settings |= {"DGLBACKEND": "pytorch", "HOME": str(folder)} | dict.fromkeys(ONE, "1")
         command = ["env", *(f"{key}={value}" for key, value in settings.items()), "taskset", "-c", str(core)]
-        command += [str(PYTHONS[name]), str(PROGRAMS / f"of_{name}.py"), str(folder)]
-        self._log = (folder / f"{name}.log").open("w+")
+        command += [str(python), str(program), str(folder), *more]
+        self._log = (folder / f"{'_'.join([program.stem, *more])}.log").open("w+")
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True)
         word = self._read()
         self.name: str = word["name"]
@@ -94,8 +94,8 @@ class Rival:
         self._log.close()
 
 
-def compare(rivals: list[Rival], tasks: list[str], rounds: int, calls: int) -> None:
-    """Print a line per task and rival."""
+def compare(rivals: list[Rival], tasks: list[str], rounds: int, calls: int, *, batches: tuple[str, ...] = (BATCH,)) -> None:
+    """Print a line per task and rival; tasks whose names begin as ``batches`` say in milliseconds."""
     print(f"{'task':<32}{'':<34}{'median':>12}{'fastest':>12}{'of Asterism':>13}{'gives':>12}")
     for task in tasks:
         able = [rival for rival in rivals if task in rival.tasks]
@@ -107,7 +107,7 @@ def compare(rivals: list[Rival], tasks: list[str], rounds: int, calls: int) -> N
                 seconds[rival.name] += times
         own = None
         for name, times in seconds.items():
-            scale, unit = (1e3, "ms") if task.startswith(BATCH) else (1e9 / sizes[name], "ns")
+            scale, unit = (1e3, "ms") if task.startswith(batches) else (1e9 / sizes[name], "ns")
             median, fastest = float(np.median(times)) * scale, min(times) * scale
             own = own or median
             print(f"{task:<32}{name:<34}{median:>9.2f} {unit}{fastest:>9.2f} {unit}{median / own:>12.1f}x{sizes[name]:>12,}", flush=True)
@@ -140,7 +140,7 @@ def main() -> None:
                 print(f"{name}: no environment; say `make rivals-env`")
                 continue
             try:
-                rivals.append(Rival(name, folder, args.core))
+                rivals.append(Rival(PYTHONS[name], PROGRAMS / f"of_{name}.py", folder, args.core))
             except RuntimeError as error:
                 print(f"{name} is left out: {str(error).strip().splitlines()[-1]}")
         print(f"{args.nodes:,} nodes, {args.edges:,} edges; one thread each, on core {args.core}; load {os.getloadavg()[0]:.1f}")

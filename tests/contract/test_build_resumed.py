@@ -82,6 +82,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store.checkpoint(folder / "checkpoint")
     store.close()
     content = {"space_id": 1, "schema": SCHEMA.to_dict(), "parts": [0], "cut": 1, "loads": [1], "memory_limit_mib": 64, "checkpoint_rows": 1}
+    content |= {"indexes": [{"element": 1, "type_id": 0, "column": "x", "kind": "range"}]}
     content |= {"checkpoint": str(folder / "checkpoint"), "output": str(folder / "out")}
     (folder / "task.json").write_text(json.dumps(content))
     return folder / "task.json"
@@ -131,7 +132,7 @@ def test_a_build_killed_in_each_of_its_steps_repeats_none_that_was_finished(
     task: Path, whole: Attempt, whole_tables: list[tuple[bytes, bytes]], output: Path, kind: tuple[str, ...]
 ) -> None:
     made, events = whole.steps("done"), events_of(whole)
-    assert len(made) == len(set(made)) == 19
+    assert len(made) == len(set(made)) == 25
     before = 0
     for i, step in enumerate(made):
         if step.startswith(kind):
@@ -257,10 +258,10 @@ def test_a_build_killed_after_it_linked_goes_on_whether_its_source_is(task: Path
     (source / "parts/p00000/e0.in.eid.bin").unlink()  # so that one unit can not be linked
     other.write_text(json.dumps(json.loads(task.read_text()) | {"sources": [str(source)]}))
     killed = attempt(other, "0/e0.in.alias", 0)
-    assert (killed.code, killed.steps("done")) == (-signal.SIGKILL, ["e0.in.edges"])
+    assert (killed.code, killed.steps("done")) == (-signal.SIGKILL, ["e0.in.edges", "e0.in.narrow"])
     if gone:
         shutil.rmtree(source)
     last = attempt(other)
-    assert last.steps("kept") == ["e0.in.edges"]
-    assert (last.steps("done") == ["e0.in.alias"]) is not gone
+    assert last.steps("kept") == ["e0.in.edges", "e0.in.narrow"]
+    assert (last.steps("done") == ["e0.in.alias", "e0.in.packed"]) is not gone
     assert last.finished["images"] == whole.finished["images"]

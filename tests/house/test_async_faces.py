@@ -20,6 +20,8 @@ WALKED = [pytest.param(inner, face, name, id=f"{face.__name__}.{name}") for inne
 ASK_NOBODY = {
     "AsyncGraph": {"at", "metapaths", "pin"},
     "AsyncNodePasses": {"state_dict", "load_state_dict", "reshard"},
+    "AsyncClusterPasses": {"state_dict", "load_state_dict", "reshard"},
+    "AsyncEdgePasses": {"state_dict", "load_state_dict", "reshard"},
     "AsyncPairPasses": {"state_dict", "load_state_dict", "reshard"},
 }
 

@@ -19,8 +19,10 @@ from asterism.aio import facing
 from asterism_proto import errors
 
 PAGES = [pytest.param(page, id=str(page.relative_to(pages.ROOT))) for page in pages.all_pages()]
-MODULES = [f"asterism.{name}" for name in ("aio", "backup", "euler", "export", "ingest", "objects", "ops", "pglbox", "records", "verification")]
-FRAMEWORKS = {"asterism.torch", "asterism.pyg", "asterism.dgl", "asterism.tensorflow"}
+MODULES = [
+    f"asterism.{name}" for name in ("aio", "backup", "euler", "export", "ingest", "objects", "ops", "pglbox", "records", "saint", "verification")
+]
+FRAMEWORKS = {"asterism.torch", "asterism.pyg", "asterism.dgl", "asterism.graphbolt", "asterism.tensorflow"}
 """Not importable without theirs: read from their files."""
 
 

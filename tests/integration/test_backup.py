@@ -238,3 +238,33 @@ def test_the_command_keeps_and_brings_back_and_an_embedded_folder_too(source: Lo
         embedded.create_space("other", {"nodes": {"n": {}}})
     assert run("--path", tmp_path / "folder", "restore", tmp_path / "two", "--as", "other")[0] == 5
     assert run("--path", tmp_path / "folder", "restore", tmp_path / "nowhere")[0] == 3
+
+
+def test_times_of_edges_and_nodes_come_back_and_later_builds_know_them(source: LocalCluster, tmp_path: Path) -> None:
+    client, rng = source.client(), np.random.default_rng(7)
+    timed = {"features": {"when": "int32"}, "time": "when"}
+    client.create_space("timed", {"parts": 3, "direction": "both", "nodes": {"n": timed}, "edges": {"n:e:n": timed}})
+    graph = client.graph("timed")
+    src, dst = rng.integers(0, 60, (2, 800))
+    when, came = rng.integers(0, 20, 800), rng.integers(0, 20, 60)
+    graph.upsert_nodes(np.arange(60), "n", features={"when": came})
+    graph.upsert_edges(src[:500], dst[:500], "e", features={"when": when[:500]})
+    graph.build(timeout_s=LIMIT_S)
+    client.backup("timed", tmp_path / "timed", timeout_s=LIMIT_S)
+    client.restore(tmp_path / "timed", "back", timeout_s=LIMIT_S)
+    back = client.graph("back")
+    times, count = np.arange(60) % 22 - 1, 500
+    for _ in range(2):
+        for direction, near, far in (("out", src[:count], dst[:count]), ("in", dst[:count], src[:count])):
+            there = np.maximum(when[:count], came[far])
+            asked: dict[str, Any] = {"times": times, "direction": direction, "weighted": False, "replace": False, "edge_times": True, "seed": 5}
+            first, second = (of.sample_neighbors(np.arange(60), "e", 60, **asked) for of in (graph, back))
+            assert cases.digest(first) == cases.digest(second)
+            for node, time_ in enumerate(times.tolist()):
+                mine = second.mask[node]
+                assert sorted(second.nodes[node][mine].tolist()) == sorted(far[(near == node) & (there <= time_)].tolist())
+        # New edges alone: when their ends came is what the backup has kept.
+        for of in (graph, back):
+            of.upsert_edges(src[500:], dst[500:], "e", features={"when": when[500:]})
+            of.build(timeout_s=LIMIT_S)
+        count = 800

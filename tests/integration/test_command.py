@@ -116,6 +116,32 @@ def test_draws_come_with_their_probabilities_where_these_are_asked_for(asterism:
     assert [p for row in near["probabilities"] for p in row] == far["hops"][0]["probabilities"]
 
 
+def test_times_of_a_space_without_any_are_refused_with_the_type(asterism: Command) -> None:
+    along = ("sample", "neighbors", "shop", 1, 2, "--type", "clicks")
+    assert "user:clicks:item" in asterism(*along, "--until", 7, expect=ExitCode.USAGE)
+    assert "'soon': expected a number" in asterism(*along, "--until", "soon", expect=ExitCode.USAGE)
+    assert "--last without --until" in asterism(*along, "--last", expect=ExitCode.USAGE)
+    assert "none of them has times" in asterism(
+        "sample", "subgraph", "shop", 1, "--fanout", 2, "--type", "clicks", "--until", 0.5, expect=ExitCode.USAGE
+    )
+
+
+def test_the_command_sees_edges_until_a_time(asterism: Command, tmp_path: Path) -> None:
+    edges = {"n:e:n": {"weighted": True, "features": {"when": "int64"}, "time": "when"}}
+    with connect(asterism.address) as client:
+        client.create_space("timed", {"nodes": {"n": {}}, "edges": edges, "direction": "both"})
+        graph = client.graph("timed")
+        graph.upsert_nodes([0, 1, 2, 3], "n")
+        graph.upsert_edges([0, 0, 0], [1, 2, 3], "e", features={"when": [5, 7, 9]})
+        graph.build(timeout_s=120)
+    asked = ("sample", "neighbors", "timed", 0, "--type", "e", "-n", 3, "--until", 7)
+    assert asterism(*asked, "--last")["times"] == [[7, 5, 0]]
+    assert asterism(*asked, "--last", "--strict")["nodes"] == [[1, -1, -1]]
+    assert sorted(asterism(*asked, "--distinct")["nodes"][0]) == [-1, 1, 2]
+    assert asterism("sample", "subgraph", "timed", 0, "--fanout", 3, "--until", 7.5)["times"] == {"n:e:n": [5, 7]}
+    asterism("space", "drop", "timed", "--yes")
+
+
 def test_every_operator_gives_what_the_client_gives(asterism: Command) -> None:
     graph, again = connect(asterism.address, space="shop"), ("--seed", 11)
 
@@ -136,6 +162,8 @@ def test_every_operator_gives_what_the_client_gives(asterism: Command) -> None:
     same(walk, graph.random_walk([1, 2], ["follows", None], 3, p=0.5, q=2.0, restart=0.1, seed=11))
     meta = asterism("sample", "walk", "shop", 1, 2, "--metapath", "user2follows2user", "--length", 3, "--walks", 4, "--distinct", *again)
     same(meta, graph.random_walk([1, 2], ["follows"], 3, walks=4, first_step="distinct", seed=11))
+    visits = asterism("sample", "pinsage", "shop", 1, 2, "--metapath", "user2follows2user", "-n", 3, "--walks", 9, "--termination", 0.2, *again)
+    same(visits, graph.sample_pinsage([1, 2], ["follows"], 3, walks=9, termination=0.2, seed=11))
     pairs = asterism("sample", "pairs", "shop", "user2follows2user", "--length", 3, "--negatives", 2, "--batch-size", 8, "--batches", 2, *again)
     passes = graph.walk_pairs("user2follows2user", 3, negatives=2, batch_size=8, seed=11)
     for told, batch in zip(pairs, passes, strict=False):
@@ -143,12 +171,23 @@ def test_every_operator_gives_what_the_client_gives(asterism: Command) -> None:
     assert len(pairs) == 2
     sub = asterism("sample", "subgraph", "shop", 1, 2, "--fanout", "3,-1", *along, "--direction", "out", "--node-type", "user", *again)
     same(sub, graph.sample_subgraph([1, 2], [3, -1], both, ntype="user", seed=11))
+    ego = asterism("sample", "ego", "shop", 1, 2, "--fanout", "3,2", "--type", "follows", "--among", "follows", "--uniform", *again)
+    same(ego, graph.sample_ego_subgraphs([1, 2], [3, 2], "follows", weighted=False, seed=11))
+    induced = asterism("sample", "induced", "shop", *range(9), "--type", "follows")
+    same(induced, graph.induced_subgraph(list(range(9)), "follows", weights=True))
+    grown = asterism("sample", "labor", "shop", 1, 2, "--fanout", "3,-1", *along, "--importance", -1, "--same", "--node-type", "user", *again)
+    same(grown, graph.sample_labor([1, 2], [3, -1], both, importance=-1, layer_dependency=True, ntype="user", seed=11))
+    counts = ("--count", "user=3,2", "--count", "item=4,0")
+    layers = asterism("sample", "hgt", "shop", 1, 2, *counts, *along, "--node-type", "user", "--among", "buys", "--uniform", *again)
+    same(layers, graph.sample_hgt([1, 2], {"user": [3, 2], "item": [4, 0]}, both, among="buys", ntype="user", weighted=False, seed=11))
     layer = asterism("sample", "layer", "shop", 1, 2, 3, "-n", 6, *along, "--measure", "squares", "--distinct", *again)
     same(layer, graph.sample_layer([1, 2, 3], both, 6, measure="squares", replace=False, seed=11))
     adjacency = asterism("sample", "adjacency", "shop", "--rows", "1,2", "--cols", ",".join(map(str, range(80))), "--type", "buys")
     same(adjacency, graph.adjacency([1, 2], list(range(80)), "buys", edge_ids=True))
     same(asterism("sample", "top", "shop", 1, 2, *along, "-k", 3), graph.top_k_neighbors([1, 2], both, 3, edge_ids=True))
     same(asterism("sample", "all", "shop", 1, 2, *along, "--sort", "weight"), graph.neighbors([1, 2], both, sort="weight"))
+    ranks = asterism("sample", "pagerank", "shop", 1, 2, "--type", "follows", "-k", 4, "--epsilon", 0.001, "--uniform")
+    same(ranks, graph.personalized_pagerank([1, 2], "follows", 4, epsilon=0.001, weighted=False))
     degrees = asterism("sample", "degrees", "shop", 1, 2, *along, "--weight", "weight")
     assert (degrees["types"], degrees["degrees"]) == (both, graph.degrees([1, 2], both, weight="weight").tolist())
     only = asterism("sample", "nodes", "shop", "-n", 9, "--type", "item", "--where", "id between 7 and 30 and weight > 0", *again)
@@ -292,6 +331,9 @@ def test_what_people_read_names_what_was_drawn(asterism: Command) -> None:
         ("walk shop 1 --step follows --length 2", "by way of"),
         ("pairs shop user2follows2user --length 2 --negatives 1", "user2follows2user"),
         ("subgraph shop 1 --fanout 2 --type follows", "hop 1"),
+        ("ego shop 1 --fanout 2 --type follows", "ego subgraphs"),
+        ("hgt shop 1 --count user=2,1 --count item=2,0 --node-type user", "type given layer 1 layer 2 in all"),
+        ("induced shop 0 1 2 3 4 --type follows", "destination"),
         ("layer shop 1 2 --type buys -n 2", "edges lead to it"),
         ("adjacency shop --rows 1,2 --cols 1,2,3 --type buys", "edge id"),
         ("top shop 1 --type buys -k 2", "heaviest neighbors"),

@@ -68,6 +68,8 @@ def test_no_nodes_have_answers_of_no_rows(graph: Graph) -> None:
     assert graph.sample_negatives(np.zeros((0, 2), np.int64), 3, "paper", exclude=(np.zeros(1, np.int64), NONE)).nodes.shape == (0, 3)
     assert graph.sample_negatives([], 3, "paper", shared=True).nodes.shape == (1, 3)
     assert {name: len(ids) for name, ids in graph.sample_subgraph([], [2, 2], "cites").nodes.items()} == {"person": 0, "paper": 0}
+    assert {name: len(ids) for name, ids in graph.sample_labor([], [2, 2], "cites", importance=1).nodes.items()} == {"person": 0, "paper": 0}
+    assert {name: len(ids) for name, ids in graph.sample_hgt([], [2, 2], "cites").nodes.items()} == {"person": 0, "paper": 0}
     assert graph.adjacency([], [], "cites").shape == (0, 0)
     assert [len(nodes) for nodes in graph.multi_hop_neighbors([], ["cites", "by"]).nodes] == [0, 0, 0]
     assert graph.node_types([], "paper").tolist() == []
@@ -169,6 +171,14 @@ WRONG: list[tuple[str, Callable[[Graph], Any]]] = [
     ("q nan: expected", lambda g: g.random_walk([3], ["cites"], 2, q=float("nan"))),
     ("restart 1.5: expected 0 to 1", lambda g: g.random_walk([3], ["cites"], 2, restart=1.5)),
     (r"fanouts\[1\] -2: expected -1 to", lambda g: g.sample_subgraph([3], [2, -2], "cites")),
+    ("importance 101: expected 0 to 100 steps, or -1", lambda g: g.sample_labor([3], [2], "cites", importance=101)),
+    ("importance -2: expected -1 to", lambda g: g.sample_labor([3], [2], "cites", importance=-2)),
+    ("importance 0.5: expected a whole number", lambda g: g.sample_labor([3], [2], "cites", importance=0.5)),  # type: ignore[arg-type]  # that is what is tried
+    ("expand 'all': expected 'every' or 'first'", lambda g: g.sample_labor([3], [2], "cites", expand="all")),
+    (r"fanouts\[1\] -2: expected -1 to", lambda g: g.sample_labor([3], [2, -2], "cites")),
+    (r"counts \[\]: expected one count per layer", lambda g: g.sample_hgt([3], [], "cites")),
+    (r"counts .*: expected one count per layer, as many", lambda g: g.sample_hgt([3], {"paper": [2, 2], "person": [1]}, "cites")),
+    (r"counts\['paper'\]\[1\] -1: expected 0 to", lambda g: g.sample_hgt([3], {"paper": [2, -1]}, "cites")),
     (r"features \['nope'\]: no node type has them", lambda g: g.node_features([3], "nope")),
     ("k 0: expected 1 or more", lambda g: g.top_k_neighbors([3], "cites", 0)),
     ("n 2.0: expected a whole number", lambda g: g.sample_nodes(2.0)),  # type: ignore[arg-type]  # that is what is tried

@@ -74,6 +74,27 @@ def test_what_is_loaded_is_what_one_writes_by_hand(client: Client, by_hand: Grap
     assert Euler(loaded).get_graph_by_label(["3"]).values.tolist() == [3]
 
 
+def test_blocks_of_euler_1_make_the_space_that_the_same_graph_in_json_of_2_0_makes(client: Client, tmp_path: Path) -> None:
+    told = euler_graph.as_json()
+    for row in [*told["nodes"], *told["edges"]]:
+        for feature in row["features"]:
+            feature["name"] = euler_graph.NUMBERED[feature["name"]]
+    made = {}
+    for space in ("of-2", "of-1"):
+        (folder := tmp_path / space).mkdir()
+        written(folder, told)
+        if space == "of-1":
+            (folder / "graph.json").write_text("".join(json.dumps(block) + "\n" for block in euler_graph.as_blocks()))
+            (folder / "meta.json").write_text(json.dumps(euler_graph.META))
+        report = ingest.load(client, space, folder, schema=ingest.schema_of(folder))
+        assert (report.nodes, report.edges, report.rejected) == (6, 12, 0)
+        client.graph(space).build()
+        made[space] = content(client.graph(space))
+    assert made["of-1"] == made["of-2"]
+    # The meta has the types by their numbers; without one they are in the order in which they come.
+    assert [[t.name for t in client.graph(space).schema.node_types] for space in ("of-2", "of-1")] == [["_1", "_0"], ["_0", "_1"]]
+
+
 def test_a_bad_row_ends_a_load_or_is_listed_with_file_and_line(client: Client, tmp_path: Path) -> None:
     told = euler_graph.as_json()
     told["nodes"][1]["weight"] = -2.0

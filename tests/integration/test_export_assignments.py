@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +182,13 @@ def test_a_folder_of_assignments_is_for_the_parts_or_for_the_trainers(tmp_path: 
 def test_an_assignment_that_is_written_is_the_one_that_an_export_makes(tmp_path: Path, method: str) -> None:
     flat = graph()
     report = export.assignment(flat, tmp_path / "given", parts=3, assign=method, seed=7)
-    assert {path.name for path in (tmp_path / "given").iterdir()} == {"paper.txt", "author.txt", "partition_meta.json", "manifest.json"}
+    files = {f"{kind}.{end}" for kind in NODES for end in ("txt", "members.npy", "offsets.npy")}
+    assert {path.name for path in (tmp_path / "given").iterdir()} == {*files, "partition_meta.json", "manifest.json"}
+    for kind in NODES:
+        members, offsets = (np.load(tmp_path / f"given/{kind}.{name}.npy") for name in ("members", "offsets"))
+        owner = dict(zip(members.tolist(), np.repeat(np.arange(3), np.diff(offsets)).tolist(), strict=True))
+        assert [owner[node] for node in sorted(owner)] == [int(line) for line in (tmp_path / f"given/{kind}.txt").read_text().split()]
+        assert all((np.diff(members[a:b]) > 0).all() for a, b in pairwise(offsets.tolist()))
     export.dgl(flat, tmp_path / "at once", parts=3, assign=method, seed=7)
     export.dgl(flat, tmp_path / "in two", parts=3, assign=tmp_path / "given")
     for kind, count in NODES.items():

@@ -37,13 +37,13 @@ def shown(*words: object, columns: int = 80) -> str:
 
 
 def test_bars_of_exports_show_rows_a_second_and_the_time_that_is_left_in_eighty_columns(tmp_path: Path) -> None:
-    export.dgl(LargeGraph(nodes=60_000, edges=900_000, sparse=False), tmp_path / "dgl", parts=16, workers=1)
+    export.dgl(LargeGraph(nodes=60_000, edges=4_000_000, sparse=False), tmp_path / "dgl", parts=16, workers=1)
     seen = shown("export", "pyg", tmp_path / "dgl", tmp_path / "pyg")
-    told = re.findall(r"pyg parts \S+ +([\d,]+)/900,000 +([\d,]+) rows/s +([\d,]+) s left", seen)
+    told = re.findall(r"pyg parts \S+ +([\d,]+)/4,000,000 +([\d,]+) rows/s +([\d,]+) s left", seen)
     assert len(told) > 2, seen[-2000:]
     rows = [int(each[0].replace(",", "")) for each in told]
     assert rows == sorted(rows)
-    assert re.search(r"900,000/900,000 +[\d,]+ rows/s", seen), seen[-2000:]
+    assert re.search(r"4,000,000/4,000,000 +[\d,]+ rows/s", seen), seen[-2000:]
     seen = shown("export", "verify", tmp_path / "dgl")
     assert re.search(r"verify bytes \S+ +[\d,]+/[\d,]+ +[\d,]+ bytes/s", seen), seen[-2000:]
     assert "…" not in seen

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,8 @@ from tests.integration.test_export_resumed import graph, manifest
 from tests.kit.sftp import PASSWORD, SftpServer
 
 from asterism import export
-from asterism_proto.errors import Unavailable
+from asterism_proto import places
+from asterism_proto.errors import Corrupt, Unavailable
 
 
 @pytest.fixture
@@ -75,3 +79,46 @@ def test_a_machine_that_does_not_know_us_or_answers_not_at_all_is_told_without_t
             export.dispatch(tmp_path / "here", address + "/data/{part}")
         assert "wrongword" not in str(refused.value)
         assert PASSWORD not in str(refused.value)
+
+
+@pytest.mark.parametrize("accepts", [True, False], ids=["that accepts and is silent", "that does not even accept"])
+def test_a_machine_is_given_up_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accepts: bool) -> None:
+    monkeypatch.setattr(places, "_CONNECT_S", 0.5)
+    with ExitStack() as held, socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(16 if accepts else 0)
+        if not accepts:  # a full queue of a listener drops whoever comes next, as a host behind a firewall does
+            for _ in range(4):
+                waiting = held.enter_context(socket.socket())
+                waiting.setblocking(False)
+                waiting.connect_ex(silent.getsockname())
+        begun = time.monotonic()
+        with pytest.raises(Unavailable, match="can not be reached"):
+            places.Place(f"sftp://me:{PASSWORD}@127.0.0.1:{silent.getsockname()[1]}/data")
+        assert time.monotonic() - begun < 10
+
+
+def test_a_machine_that_falls_silent_in_the_middle_of_a_file_is_given_up_in_time(
+    tmp_path: Path, machine: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "_STALL_S", 0.5)
+    place = places.Place(machine[0] + "/data")
+    file = place.put("one", b"1" * 100)
+    assert place.read("one") == b"1" * 100
+    monkeypatch.setattr("tests.kit.sftp._Files.open", lambda *_: time.sleep(5))
+    begun = time.monotonic()
+    with pytest.raises(Unavailable, match="data/one: "):
+        place.whole(file)
+    assert time.monotonic() - begun < 4
+
+
+def test_what_is_damaged_is_called_what_it_is(tmp_path: Path) -> None:
+    for what in ("backup", "export"):
+        place = places.Place(f"file://{tmp_path}", what=what)
+        file = place.put("one", b"whole")
+        (tmp_path / "one").write_bytes(b"other")
+        with pytest.raises(Corrupt, match=f"one: 5 bytes that are not the 5 that were written; the {what} is damaged"):
+            place.whole(file)
+        (tmp_path / "one").unlink()
+        with pytest.raises(Corrupt, match=f"one: missing; the {what} is damaged"):
+            place.whole(file)

@@ -107,9 +107,9 @@ def test_builds_whose_storaged_is_killed_in_pass_after_pass_come_to_the_same_byt
         finished(client, client.graph("calm").build(wait=False))
         version = client.describe("struck").version
         faults.set(hold_build_in=left)
+        before = len(faults.reached())
         job = client.submit_job("struck")
         for _ in range(KILLS):
-            before = len(faults.reached())
             until(lambda was=before, job=job: len(faults.reached()) > was or over(client, job), f"the build has come to none of {left}")  # type: ignore[misc]
             if len(faults.reached()) == before:
                 break
@@ -117,6 +117,7 @@ def test_builds_whose_storaged_is_killed_in_pass_after_pass_come_to_the_same_byt
             assert client.describe("struck").version == version, "a half-built version was published"
             left.remove(faults.reached()[-1][1])
             faults.set(hold_build_in=left)
+            before = len(faults.reached())  # it may be held again before its restart is over
             cluster.restart("storaged-0")
         faults.set()
         assert finished(client, job).version == version + 1

@@ -33,9 +33,9 @@ STEPS = {
     "audit": (5, "n0.table.audit"),
     "features n": (7, "n0.features"),
     "out edges n:to:n": (8, "e0.out.edges"),
-    "in edges n:to:n": (10, "e0.in.edges"),
-    "features n:to:n": (18, "e0.features"),
-    "seal": (19, ""),
+    "in edges n:to:n": (12, "e0.in.edges"),
+    "features n:to:n": (22, "e0.features"),
+    "seal": (23, ""),
 }
 """Each pass, in their order: how many steps are done before it, and the one that it is of."""
 

@@ -19,7 +19,7 @@ from asterism_proto.arrays import Frame
 from asterism_proto.errors import Deadline, Unavailable
 from daemonkit.calls import Call
 from daemonkit.pulse import PATIENCE_S, PING_S
-from daemonkit.streams import GREETING, MAGIC, REPLY, receive
+from daemonkit.streams import GREETING, MAGIC, REPLY, Door, receive
 
 NOTICED_S = 15.0
 """A second of patience, six for an answer to a ping, and the client's further attempts."""
@@ -96,7 +96,7 @@ def test_a_daemon_that_falls_silent_is_unavailable_whatever_it_said_of_its_reply
             connection.close()
 
         ended = threading.Event()
-        found.told.append((silent.getsockname()[1], 7))
+        found.told.append(Door(silent.getsockname()[1], 7))
         thread = threading.Thread(target=greet)
         thread.start()
         begun = time.monotonic()

@@ -344,16 +344,16 @@ def test_a_layer_whose_edges_take_several_replies(world: World, monkeypatch: pyt
     require_uniform(before[at] / before[-1], counted[at] / before[-1], "a layer of many edges")
     assert np.allclose(drawn.probabilities, counted[at] / before[-1], rtol=1e-9)
     few = world.graph.sample_layer(world.pages[:5000], None, 300, ntype="page", measure="squares", edge_ids=True, seed=17)
-    monkeypatch.setattr("graphd.layer._PIECE_BYTES", 50_000)
-    for room in ("graphd.read", "graphd.layer"):
+    monkeypatch.setattr("graphd.whole._PIECE_BYTES", 50_000)
+    for room in ("graphd.read", "graphd.layer", "graphd.whole"):
         monkeypatch.setattr(f"{room}.REPLY_BYTES", 1_000_000)
     with pytest.raises(asterism.InvalidRequest, match=r"nodes\[0\] = \d+ has \d+ edges .* leave it out"):
         world.graph.sample_layer(world.pages[:5000], None, 300, ntype="page", measure="squares", edge_ids=True, seed=17)
-    for room in ("graphd.read", "graphd.layer"):
+    for room in ("graphd.read", "graphd.layer", "graphd.whole"):
         monkeypatch.setattr(f"{room}.REPLY_BYTES", 2_000_000)
     again = world.graph.sample_layer(world.pages[:5000], None, 300, ntype="page", measure="squares", edge_ids=True, seed=17)
     assert cases.digest(again) == cases.digest(few)
-    monkeypatch.setattr("graphd.layer._MOST_BYTES", 1_000_000)
+    monkeypatch.setattr("graphd.whole._MOST_BYTES", 1_000_000)
     with pytest.raises(asterism.InvalidRequest, match=r"the 5000 nodes of the layer have \d+ edges .* layers of fewer nodes"):
         world.graph.sample_layer(world.pages[:5000], None, 300, ntype="page", measure="squares", edge_ids=True, seed=17)
 

@@ -17,6 +17,7 @@ import asterism
 from asterism import Graph
 from asterism.passes import PairPasses
 from asterism.records import PairBatch
+from asterism.visits import NodePasses
 
 PATHS = "person2writes2paper-paper2by2person;paper2cites2paper-paper2by2person-person2writes2paper"
 
@@ -211,3 +212,19 @@ def test_what_makes_no_sense_is_refused(graph: Graph) -> None:
     ):
         with pytest.raises(asterism.InvalidRequest, match=said):
             call()
+
+
+def test_the_state_of_some_nodes_is_not_taken_for_that_of_others(graph: Graph) -> None:
+    def passes(among: list[int] | None) -> NodePasses:
+        return graph.node_batches("paper", 4, among=among, seed=1)
+
+    some = [5, 1, 9, 3, 7, 2]
+    begun = passes(some)
+    first = begun.next_batch()
+    state = json.loads(json.dumps(begun.state_dict()))
+    again = passes(some)
+    again.load_state_dict(state)
+    assert sorted([*first.tolist(), *again.next_batch().tolist()]) == sorted(some)
+    for others in (some[::-1], None):
+        with pytest.raises(asterism.InvalidRequest, match="the state is of 'paper'"):
+            passes(others).load_state_dict(state)

@@ -10,7 +10,18 @@ from tests.kit.pyg_env import Outcomes
 
 # The tests of these modules are run together, by the first of them that is asked for.
 pytestmark = [pytest.mark.pyg, pytest.mark.timeout(1560)]
-MODULES = ("loaders.py", "orders.py", "batches.py")
+MODULES = (
+    "loaders.py",
+    "timed.py",
+    "nodetimes.py",
+    "budgets.py",
+    "subgraphs.py",
+    "orders.py",
+    "batches.py",
+    "clusters.py",
+    "saintbatches.py",
+    "linkbatches.py",
+)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +45,14 @@ def test_pygs_objects_in_a_space(objects: Outcomes, name: str) -> None:
     objects.require(name)
 
 
-@pytest.mark.parametrize("module", ["learning.py", "walking.py", "routing.py", "linking.py"])
+def test_layers_by_budgets_are_drawn_as_often_as_by_torch_sparse(pyg_python: Path, tmp_path: Path) -> None:
+    there = pyg_env.run(pyg_python, "-c", "import importlib.util as u; print(u.find_spec('torch_sparse') is not None)", home=tmp_path).strip()
+    if there != "True":
+        pytest.skip("torch_sparse is not there, so that PyG's own law is not at hand; `make pyg-env` compiles it")
+    assert pyg_env.run(pyg_python, pyg_env.SCRIPTS / "budgets_in_memory.py", home=tmp_path, timeout_s=600.0).split()[-1] == "OK"
+
+
+@pytest.mark.parametrize("module", ["learning.py", "walking.py", "routing.py", "linking.py", "tasting.py"])
 def test_examples_learn_from_a_cluster(pyg_python: Path, shared: Path, tmp_path: Path, module: str) -> None:
     (name,) = pyg_env.names(module)
     pyg_env.outcomes(pyg_python, module, home=tmp_path).require(name)
@@ -54,3 +72,16 @@ def test_a_trainer_with_pyg_imports_the_client_of_this_checkout(root: Path, pyg_
     home, pyg, heavy = pyg_env.run(pyg_python, "-c", program, home=tmp_path).split()[-3:]
     assert Path(home) == root / "client/asterism/__init__.py"
     assert (pyg.split(".")[0], heavy) == ("2", "False")
+
+
+@pytest.fixture(scope="module")
+def saints(pyg_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    home = tmp_path_factory.mktemp("saints")
+    if "True" not in pyg_env.run(pyg_python, "-c", "import torch_geometric.typing as t; print(t.WITH_TORCH_SPARSE)", home=home):
+        pytest.skip("PyG has GraphSAINT's samplers in torch-sparse, which its environment has not: its index has no wheel of it")
+    return pyg_env.outcomes(pyg_python, "saints.py", home=home)
+
+
+@pytest.mark.parametrize("name", pyg_env.names("saints.py"))
+def test_graphsaints_batches_beside_pygs(saints: Outcomes, name: str) -> None:
+    saints.require(name)

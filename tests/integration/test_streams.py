@@ -22,7 +22,7 @@ from asterism_proto.v1 import storaged_pb2 as pb
 from daemonkit.calls import MAX_MESSAGE, Call, Handler
 from daemonkit.metrics import Metrics
 from daemonkit.stream_door import StreamDoor
-from daemonkit.streams import GREETING, MAGIC, REPLY, REQUEST, number, receive
+from daemonkit.streams import GREETING, MAGIC, REPLY, REQUEST, Door, number, receive
 
 
 def test_arrays_of_every_type_come_back_as_they_were_over_one_connection() -> None:
@@ -164,7 +164,7 @@ def test_a_door_that_was_opened_anew_elsewhere_is_found_again() -> None:
         there.stream.stop(0)
         handlers: dict[str, Handler] = {method.path: echo for method in STORE.values()}
         other = StreamDoor(address="127.0.0.1:0", methods=STORE, handlers=handlers, workers=2, queue=8)
-        there.told.append((other.start(), other.key))
+        there.told.append(Door(other.start(), other.key))
         asked = len(there.asked_over)
         try:
             assert [there.ask(value) for value in range(8)] == [[value] for value in range(8)]
@@ -184,12 +184,12 @@ def test_calls_go_over_grpc_where_there_is_no_stream_door(what: str) -> None:
             connection.sendall(GREETING.pack(MAGIC, 0, 12345))
 
         if what == "none":
-            there.told.append((0, 0))
+            there.told.append(Door(0, 0))
         elif what == "nobody listens":
             there.stream.stop(0)
         else:
             threading.Thread(target=stranger, daemon=True).start()
-            there.told.append((other.getsockname()[1], 1))
+            there.told.append(Door(other.getsockname()[1], 1))
         assert there.ask(1) == [1]
         assert there.ask(2) == [2]
         assert there.asked_over == ["grpc", "grpc"]
@@ -220,10 +220,10 @@ def test_a_connection_that_breaks_in_the_middle_of_a_reply_is_unavailable_and_no
                 connection.sendall(REPLY.pack(MAGIC, 0, 1000) + bytes(500))
 
         threading.Thread(target=begin_a_reply, daemon=True).start()
-        there.told.append((torn.getsockname()[1], 3))
+        there.told.append(Door(torn.getsockname()[1], 3))
         with pytest.raises(Unavailable, match="hung up in the middle"):
             there.ask(1)
-        there.told.append((there.stream.port, there.stream.key))
+        there.told.append(Door(there.stream.port, there.stream.key))
         assert there.ask(2) == [2]
         assert there.asked_over == ["stream"]
 

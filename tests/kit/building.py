@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_proto.indexes import Index
 from asterism_proto.schema import Schema
 from graphkit.split import part_of
 from storaged.build.__main__ import build
@@ -61,13 +62,16 @@ def blocks_of(schema: Schema, load_id: int, chunk: int, op: Op) -> list[Block]:
 
     if op.kind == graph.NODES:
         send(graph.NODES, owner("ids"), op.arrays)
+        time = schema.node_types[op.type_id].time
+        if time and f"f:{time}" in op.arrays:
+            send(graph.NODE_TIMES, None, {"ids": op.arrays["ids"], f"w:{time}": op.arrays[f"f:{time}"]})
     elif op.kind == graph.NODE_DELETES:
         send(graph.NODE_DELETES, None, op.arrays)
     else:
         plain = {name: array for name, array in op.arrays.items() if not name.startswith("f:")}
         features = {name: array for name, array in op.arrays.items() if name.startswith("f:")}
         if op.kind == graph.OUT_EDGES:
-            named = schema.edge_types[op.type_id].weight_columns
+            named = schema.edge_types[op.type_id].near_columns
             plain |= {f"w:{name}": op.arrays[f"f:{name}"] for name in named if f"f:{name}" in op.arrays}
         inward = graph.IN_EDGES if op.kind == graph.OUT_EDGES else graph.IN_EDGE_DELETES
         send(op.kind, owner("src"), plain)
@@ -113,6 +117,7 @@ def built(
     name: str = "out",
     upto: int | None = None,
     sources: Sequence[Built] = (),
+    indexes: Sequence[Index] = (),
 ) -> Built:
     """Write the loads (once per folder), take a checkpoint, build every part here, and open the images.
 
@@ -134,6 +139,7 @@ def built(
         output=folder / name,
         memory_limit_mib=memory_limit_mib,
         sources=tuple(source.output for source in sources),
+        indexes=tuple(indexes),
     )
     results = build(task, Progress(io.StringIO()))
     return Built(output=task.output, results=results, images=[open_part(part_folder(task.output, part), verify=True) for part in range(schema.parts)])

@@ -10,6 +10,7 @@ import numpy as np
 
 from asterism import Client, Graph
 from asterism.records import FeatureValue
+from tests.kit import timed_cases, whole_cases
 
 PEOPLE, PAPERS, WRITES, CITES = 400, 90, 2500, 900
 PARTS = 10
@@ -27,6 +28,7 @@ def schema(placement: str = "mix64") -> dict[str, Any]:
                 "weighted": True,
                 "features": {"age": "int16", "name": "bytes"},
                 "graph_label": "name",
+                "time": "age",
                 "tables": {"aged": "log1p(age) * min(weight, 1)"},
             },
             "paper": {
@@ -38,6 +40,8 @@ def schema(placement: str = "mix64") -> dict[str, Any]:
             "person:writes:paper": {
                 "weighted": True,
                 "features": {"when": "int64", "tags": {"kind": "ragged", "dtype": "float32"}},
+                "time": "when",
+                "index": ["when"],
                 "tables": {"recent": "pow(weight, 0.25) * exp((when - 2500) / 500)"},
             },
             "paper:cites:paper": {"weighted": True, "tables": {"recent": {"expression": "log(weight)", "invalid": "zero"}}},
@@ -93,6 +97,16 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
     mixed = np.concatenate([people, papers])
     types = np.concatenate([np.zeros(len(people), np.int32), np.ones(len(papers), np.int32)])
     made: dict[str, Callable[[], Any]] = {
+        "statement": lambda: (
+            graph.query(f"SAMPLE 7 NEIGHBORS FROM $people OVER writes SEED {SEED} YIELD src, dst, edge_id", {"people": people}).values
+        ),
+        "statement, both ways without replacement": lambda: (
+            graph.query(
+                f"GO 1 TO 2 STEPS FROM $papers ON paper OVER * BIDIRECT SAMPLE [4, 2] WITHOUT REPLACEMENT SEED {SEED} "
+                "YIELD step, row, src, dst, edge_id, probability",
+                {"papers": papers},
+            ).values
+        ),
         "nodes": lambda: graph.sample_nodes(700, seed=SEED),
         "one node": lambda: graph.sample_nodes(1, "person", seed=SEED),
         "no node": lambda: graph.sample_nodes(0, "person", seed=SEED),
@@ -119,6 +133,7 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "negatives but what is joined": lambda: graph.sample_negatives(
             papers, 6, "paper", exclude=graph.neighbors(papers, "cites"), weighted=False, seed=SEED
         ),
+        "negatives but what edges lead to": lambda: graph.sample_negatives(mixed, 6, "paper", exclude_edges="cites", weight="aged", seed=SEED),
         "negatives but the heaviest": lambda: graph.sample_negatives(
             np.stack([papers, np.full(len(papers), person_ids()[0])], axis=1), 3, "person", seed=SEED
         ),
@@ -149,6 +164,7 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "uniform walks against the edges": lambda: graph.random_walk(papers, ["cites"], 5, weighted=False, direction="in", seed=SEED),
         "walks with p and q": lambda: graph.random_walk(papers, ["cites"], 6, p=0.25, q=4.0, edge_ids=True, seed=SEED),
         "walks with p and q over types": lambda: graph.random_walk(mixed, length=6, ntype=types, p=4.0, q=0.5, restart=0.1, seed=SEED),
+        "walks back with p and q over types": lambda: graph.random_walk(mixed, length=6, ntype=types, p=0.2, q=2.0, edge_ids=True, seed=SEED),
         "walks that go back": lambda: graph.random_walk(papers, [["cites", "by"], None], 6, restart=0.3, edge_ids=True, seed=SEED),
         "several walks of each": lambda: graph.random_walk(papers, ["cites", None], 4, walks=3, restart=0.1, edge_ids=True, seed=SEED),
         "walks over different neighbors": lambda: graph.random_walk(
@@ -169,9 +185,37 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "walks over different neighbors by name": lambda: graph.random_walk(
             people, ["writes", "cites"], 4, walks=4, first_step="distinct", weight="recent", seed=SEED
         ),
+        "visits": lambda: graph.sample_pinsage(papers, ["cites", "cites"], 5, walks=20, traversals=3, termination=0.3, seed=SEED),
+        "visits of several types": lambda: graph.sample_pinsage(mixed, [["cites", "by", "writes"]], 7, walks=9, ntype=types, seed=SEED),
+        "visits by name, against the edges": lambda: graph.sample_pinsage(papers, ["cites"], 4, walks=15, weight="recent", direction="in", seed=SEED),
         "subgraph": lambda: graph.sample_subgraph(papers, [4, 3], ["cites", "by", "writes"], ntype="paper", weights=True, seed=SEED),
         "disjoint subgraph against the edges": lambda: graph.sample_subgraph(
             papers[:20], {"cites": [-1, 2], "writes": [3, 0]}, ntype="paper", direction="in", disjoint=True, expand="every", seed=SEED
+        ),
+        "ego subgraphs": lambda: graph.sample_ego_subgraphs(
+            papers, [3, 2], ["cites", "by", "writes"], ntype="paper", weights=True, node_features={"paper": ["vec"]}, seed=SEED
+        ),
+        "ego subgraphs of all together, by name, against the edges": lambda: graph.sample_ego_subgraphs(
+            papers[:20], [4, -1], "cites", among=["cites", "writes"], direction="in", weight="recent", disjoint=False, expand="every", seed=SEED
+        ),
+        "induced subgraph": lambda: graph.induced_subgraph(
+            mixed, ntype=types, weights=True, node_features={"paper": ["words", "vec"], "person": ["name"]}
+        ),
+        "induced subgraphs of groups, by name, against the edges": lambda: graph.induced_subgraph(
+            mixed,
+            ["cites", "writes"],
+            indptr=np.linspace(0, len(mixed), 8).astype(np.int64),
+            ntype=types,
+            weight="recent",
+            direction="in",
+            weights=True,
+        ),
+        "LABOR": lambda: graph.sample_labor(papers, [4, 3], ["cites", "by", "writes"], importance=-1, ntype="paper", seed=SEED),
+        "LABOR against the edges, uniformly": lambda: graph.sample_labor(
+            papers[:40], {"cites": [-1, 2], "writes": [3, 0]}, ntype="paper", weighted=False, direction="in", layer_dependency=True, seed=SEED
+        ),
+        "LABOR by name, with features": lambda: graph.sample_labor(
+            papers, [3, 3], "cites", importance=1, weight="recent", expand="first", edge_ids=False, node_features=["vec"], seed=SEED
         ),
         "fanout with features": lambda: graph.sample_fanout(
             papers, [["cites", "by"], None], [3, 2], node_features=["age", "name", "vec", "words", "weight"], seed=SEED
@@ -190,6 +234,13 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "fanout by name": lambda: graph.sample_fanout(people, ["writes", "cites"], [4, 3], weight="recent", probabilities=True, seed=SEED),
         "all neighbors by name": lambda: graph.neighbors(papers, ["cites", "writes"], weight="recent", direction="in", sort="weight"),
         "heaviest neighbors by name": lambda: graph.top_k_neighbors(papers, ["writes", "cites"], 4, direction="in", edge_ids=True, weight="recent"),
+        "pagerank": lambda: graph.personalized_pagerank(papers, "cites", 12, epsilon=1e-3),
+        "pagerank over types, against the edges": lambda: graph.personalized_pagerank(
+            mixed, None, 9, ntype=types, direction="in", weighted=False, epsilon=3e-4
+        ),
+        "pagerank by name where": lambda: graph.personalized_pagerank(
+            papers[:20], "cites", 9, alpha=0.3, epsilon=1e-4, weight="recent", where="dst.vec[1] > 30"
+        ),
         "sums of weights": lambda: graph.degrees(papers, ["cites", "by"], weight="weight"),
         "sums of weights by name": lambda: graph.degrees(people, "writes", weight="recent"),
         "walks by name": lambda: graph.random_walk(people, ["writes", "cites", "cites"], 5, weight="recent", restart=0.2, seed=SEED),
@@ -207,12 +258,20 @@ def calls(graph: Graph) -> dict[str, Callable[[], Any]]:
         "pairs of walks": lambda: list(
             graph.walk_pairs("person2writes2paper-paper2by2person;paper2paper", 4, walks=2, window=2, negatives=2, batch_size=100, seed=SEED)
         ),
+        "how many edges": lambda: (graph.count_edges("writes"), graph.count_edges("cites", where="weight > 1")),
+        "every edge once": lambda: list(graph.edge_batches("writes", 300, weight="recent", where="when > 900", seed=SEED, rank=1, world=2)),
+        "links with negatives": lambda: graph.link_seeds(graph.edges_at("writes", np.arange(90)), "writes", amount=2.5, src_weight="", seed=SEED),
+        "links with negatives by name": lambda: graph.link_seeds(
+            np.stack(edges()["cites"][:2], axis=1)[:60], "cites", mode="triplet", amount=3, weight="aged", seed=SEED
+        ),
+        "edges by place": lambda: graph.edges_at("writes", np.arange(WRITES // 2)[::-7].copy(), weight="recent"),
         "nodes by place": lambda: graph.nodes_at("person", np.arange(PEOPLE)[::-3].copy()),
         "scan of nodes": lambda: list(graph.scan_nodes("person", ["name"], rows=13)),
         "scan of edges": lambda: list(graph.scan_edges("writes", ["tags", "when"], rows=37)),
         "scan of plain edges": lambda: list(graph.scan_edges("by")),
     }
     made |= _under_conditions(graph, people, papers, mixed, types)
+    made |= timed_cases.until_times(graph, people, papers, WRITES, SEED)
     for way, nodes, ntype in (("out", mixed, types), ("in", mixed, types)):
         for replace in (True, False):
             for weighted in (True, False):
@@ -236,7 +295,7 @@ def _under_conditions(graph: Graph, people: np.ndarray, papers: np.ndarray, mixe
     each = "type == 'writes' and when < 2000 and dst.vec[0] > 20 or type == 'cites' and dst.vec[2] < 150 or type == 'by' and dst.name != 'person 7'"
     back = "type == 'writes' and src.age > 20 and when in (1, 5, 8, 13) or type == 'cites' and weight > 1 or type == 'by' and src.words is null"
     apart = "dst.words is not null or src.vec[1] < 90"
-    return {
+    return whole_cases.calls(graph, mixed, types, each, SEED) | {
         "nodes where": lambda: graph.sample_nodes(700, "person", where="age < 30 and name != 'person 7'", probabilities=True, seed=SEED),
         "nodes of several types where": lambda: graph.sample_nodes(
             500, where="type == 'person' and age between 10 and 20 or type == 'paper' and vec[1] > 100", seed=SEED
@@ -256,12 +315,26 @@ def _under_conditions(graph: Graph, people: np.ndarray, papers: np.ndarray, mixe
             mixed, None, 5, ntype=types, where=back, direction="in", replace=False, edge_ids=True, seed=SEED
         ),
         "uniform neighbors where": lambda: graph.sample_neighbors(people, "writes", 3, where="when > 900", weighted=False, seed=SEED),
+        "edges of an index": lambda: graph.sample_edges(800, "writes", where="when between 300 and 900", probabilities=True, seed=SEED),
+        "uniform edges of an index": lambda: graph.sample_edges(300, "writes", where="not when < 2000", weighted=False, replace=False, seed=SEED),
+        "neighbors of an index": lambda: graph.sample_neighbors(
+            people, "writes", 4, where="when < 700 or when > 1800", weight="recent", edge_ids=True, probabilities=True, seed=SEED
+        ),
+        "distinct neighbors of an index, against the edges": lambda: graph.sample_neighbors(
+            papers, "writes", 5, where="when > 500", direction="in", replace=False, edge_ids=True, probabilities=True, seed=SEED
+        ),
+        "fanout of an index": lambda: graph.sample_fanout(people, ["writes"], [4], where="when != 77", edge_ids=True, seed=SEED),
         "fanout where": lambda: graph.sample_fanout(people, ["writes", ["cites", "by"]], [4, 3], where=each, edge_ids=True, seed=SEED),
         "walks where": lambda: graph.random_walk(papers, ["cites"], 6, where=apart, p=0.25, q=4.0, edge_ids=True, seed=SEED),
+        "visits where": lambda: graph.sample_pinsage(papers, ["cites"], 5, walks=12, where=apart, weighted=False, seed=SEED),
         "subgraph where": lambda: graph.sample_subgraph(papers, [4, 3], ["cites", "by", "writes"], ntype="paper", where=each, seed=SEED),
+        "LABOR where": lambda: graph.sample_labor(papers, [4, 3], ["cites", "by", "writes"], importance=1, ntype="paper", where=each, seed=SEED),
+        "LABOR-0 where": lambda: graph.sample_labor(papers, [4, -1], ["cites", "by", "writes"], ntype="paper", where=each, seed=SEED),
         "subgraph where, against the edges": lambda: graph.sample_subgraph(
             papers[:20], [-1, 2], ["cites", "writes"], ntype="paper", direction="in", where=back, seed=SEED
         ),
+        "ego subgraphs where": lambda: graph.sample_ego_subgraphs(papers, [3, 2], ["cites", "by", "writes"], ntype="paper", where=each, seed=SEED),
+        "induced subgraph where": lambda: graph.induced_subgraph(mixed, ntype=types, where=each),
         "a layer where": lambda: graph.sample_layer(papers, ["cites"], 30, where=apart, replace=False, edge_ids=True, seed=SEED),
         "negatives where": lambda: graph.sample_negatives(
             papers, 6, "paper", exclude=papers, where="vec[0] > 12", weight="aged", probabilities=True, seed=SEED

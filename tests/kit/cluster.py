@@ -23,7 +23,7 @@ from tests.kit.faults import Faults
 from tests.kit.proxy import Line
 from tests.kit.relay import Relay
 
-READY_S = 120.0
+READY_S = 300.0
 STOP_S = 20.0
 LOG_TAIL = 60
 FAST = ("--heartbeat-interval-s", "0.2")
@@ -92,12 +92,20 @@ class Daemon:
         if self.process is not None:
             self.process.wait(STOP_S)
 
+    def terminate(self) -> None:
+        """SIGTERM it, where it runs."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+
     def stop(self) -> int:
         """SIGTERM it and give its exit status; SIGKILL where it does not go."""
+        self.terminate()
+        return self.gone()
+
+    def gone(self) -> int:
+        """Wait until it is, and give its exit status; SIGKILL where it does not go."""
         if self.process is None:
             return 0
-        if self.process.poll() is None:
-            self.process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(STOP_S)
         self.kill()
@@ -259,11 +267,15 @@ class LocalCluster:
         return "\n".join(daemon.tail() for daemon in self.daemons.values())
 
     def close(self) -> None:
-        """End everything; graphds first, metad last, so that nobody complains about the others."""
+        """End everything; graphds first, metad last, so that nobody complains about the others; those of a kind together."""
         for client in self._clients:
             client.close()
-        for daemon in reversed(self.daemons.values()):
-            daemon.stop()
+        for role in ("graphd", "storaged", "metad"):
+            ending = [daemon for name, daemon in self.daemons.items() if name.startswith(role)]
+            for daemon in ending:
+                daemon.terminate()
+            for daemon in ending:
+                daemon.gone()
         for line in self.lines.values():
             line.close()
         if self.relay is not None:

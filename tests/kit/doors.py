@@ -17,7 +17,7 @@ from daemonkit.channels import RemoteTransport
 from daemonkit.metrics import Metrics
 from daemonkit.server import GrpcServer
 from daemonkit.stream_door import StreamDoor
-from daemonkit.streams import StreamTransport
+from daemonkit.streams import Door, StreamTransport
 
 METHOD = STORE["read_degrees"]
 Answer = Callable[[Frame, Call], Frame]
@@ -39,8 +39,8 @@ class Doors:
     grpc: GrpcServer
     transport: StreamTransport
     asked_over: list[str]
-    told: list[tuple[int, int]]
-    """Port and key of the stream door, as gRPC tells them."""
+    told: list[Door]
+    """Where the stream door is, as gRPC tells it."""
 
     def ask(self, *values: int, timeout_s: float = 10) -> list[int]:
         reply = self.transport.call(METHOD, request(*values), timeout_s)
@@ -52,9 +52,9 @@ class Doors:
 
 
 @contextmanager
-def doors(answer: Answer = echo, *, workers: int = 2, queue: int = 8, metrics: Metrics | None = None) -> Iterator[Doors]:
+def doors(answer: Answer = echo, *, workers: int = 2, queue: int = 8, metrics: Metrics | None = None, local: bool = False) -> Iterator[Doors]:
     asked_over: list[str] = []
-    told: list[tuple[int, int]] = []
+    told: list[Door] = []
 
     def over(name: str) -> Handler:
         def handle(asked: Frame, call: Call) -> Frame:
@@ -67,12 +67,12 @@ def doors(answer: Answer = echo, *, workers: int = 2, queue: int = 8, metrics: M
         raise Internal("not asked here")
 
     handlers: dict[str, Handler] = {method.path: refuse for method in STORE.values()}
-    handlers[STORE["find_stream"].path] = lambda *_: pb.FindStreamReply(port=told[-1][0], key=told[-1][1])
+    handlers[STORE["find_stream"].path] = lambda *_: pb.FindStreamReply(port=told[-1].port, key=told[-1].key, local=told[-1].local)
     stream = StreamDoor(
         address="127.0.0.1:0", methods=STORE, handlers={**handlers, METHOD.path: over("stream")}, workers=workers, queue=queue, metrics=metrics
     )
     grpc = GrpcServer(address="127.0.0.1:0", services={METHOD.service: (STORE, {**handlers, METHOD.path: over("grpc")})})
-    told.append((stream.start(), stream.key))
+    told.append(Door(stream.start(), stream.key, stream.local if local else ""))
     address = f"127.0.0.1:{grpc.start()}"
     transport = StreamTransport(address, RemoteTransport(address))
     try:

@@ -59,6 +59,42 @@ def as_json() -> dict[str, Any]:
     return {"nodes": nodes, "edges": edges}
 
 
+NUMBERED = {"f1": "uint64_0", "f2": "uint64_1", "f3": "float_0", "f4": "float_1", "f5": "binary_0", "f6": "binary_1", "graph_label": "binary_2"}
+"""The features by their kinds and numbers, as Euler 1.x has them."""
+META = {
+    "node_type_num": 2,
+    "edge_type_num": 2,
+    "node_uint64_feature_num": 2,
+    "node_float_feature_num": 2,
+    "node_binary_feature_num": 3,
+    "edge_uint64_feature_num": 2,
+    "edge_float_feature_num": 2,
+    "edge_binary_feature_num": 2,
+}
+"""The meta of Euler 1.x."""
+
+
+def as_blocks() -> list[dict[str, Any]]:
+    """The graph as tools of Euler 1.x read it, a block for each node."""
+
+    def numbered(row: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {"uint64_feature": {}, "float_feature": {}, "binary_feature": {}}
+        for feature in row["features"]:
+            kind, number = NUMBERED[feature["name"]].split("_")
+            found[f"{kind}_feature"][number] = feature["value"]
+        return found
+
+    told = as_json()
+    blocks = []
+    for node in told["nodes"]:
+        out = [edge for edge in told["edges"] if edge["src"] == node["id"]]
+        near = {str(kind): {str(edge["dst"]): edge["weight"] for edge in out if edge["type"] == kind} for kind in (0, 1)}
+        edges = [{"src_id": e["src"], "dst_id": e["dst"], "edge_type": e["type"], "weight": e["weight"], **numbered(e)} for e in out]
+        head = {"node_id": node["id"], "node_type": node["type"], "node_weight": node["weight"]}
+        blocks.append({**head, "neighbor": near, **numbered(node), "edge": edges})
+    return blocks
+
+
 def columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Features of rows of the JSON, as writes take them."""
     by_name = [{feature["name"]: feature["value"] for feature in row["features"]} for row in rows]

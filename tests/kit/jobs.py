@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from asterism_proto.indexes import Index
 from metad.ids import HostId, JobId, SpaceId, TaskId
 from metad.jobs import machine, model
 from metad.jobs.model import Command, Job, Jobs, Rules, State, Task
@@ -46,6 +47,7 @@ class Story:
         hosts: Sequence[HostId] = (A, B),
         options: Mapping[str, str] | None = None,
         version: int = 0,
+        index: Index | None = None,
     ) -> Job:
         """Ask for a job of a space whose part i is at ``hosts[i]``."""
         self.feed(
@@ -59,9 +61,15 @@ class Story:
                 paired=tuple(paired),
                 options=options or {},
                 version=version,
+                index=index,
             )
         )
         return self.job(next(command.job_id for command in self.commands if isinstance(command, model.Answer)))
+
+    def submit_index(self, index: Index, *, cut: int = 1, **more: str) -> Job:
+        """Ask for a job that adds an index, or with ``drop`` takes it away."""
+        options = {"type": str(index.type_id), "on": index.column, "kind": index.kind, **more}
+        return self.submit(kind="index", cut=cut, options=options, index=index)
 
     def seen(self, host: HostId, incarnation: int = 1) -> None:
         """The host came, came back or restarted."""

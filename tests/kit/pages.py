@@ -19,6 +19,7 @@ KINDS = {
     "python": "runs, one block after the other, in one process",
     "python torch": "runs with PyG and torch",
     "python dgl": "runs with DGL",
+    "python graphbolt": "runs with GraphBolt",
     "python tensorflow": "runs with TensorFlow",
     "python shown": "does not run: it needs machines that a test has not",
     "sh": "runs, with the command at hand",

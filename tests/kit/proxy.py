@@ -25,6 +25,8 @@ class Line:
         self.address = f"127.0.0.1:{self._door.getsockname()[1]}"
         self.cut: set[str] = set()
         """Of "there" (to the target) and "back" (from it)."""
+        self.carried = 0
+        """Bytes that went to the target."""
         self._over = threading.Event()
         self._accepting = threading.Thread(target=self._accept, name="line", daemon=True)
         self._accepting.start()
@@ -67,6 +69,7 @@ class Line:
                 while direction in self.cut and not self._over.is_set():
                     self._over.wait(_LOOK_S)
                 sink.sendall(data)
+                self.carried += len(data) if direction == "there" else 0
         for end in (source, sink):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)

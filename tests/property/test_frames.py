@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 
 import numpy as np
 import pytest
@@ -86,6 +87,18 @@ def test_damaged_bytes_are_a_frame_or_an_invalid_request_never_anything_else(fra
 def test_bytes_that_never_were_a_frame_are_refused(data: bytes) -> None:
     with pytest.raises(InvalidRequest, match="not a frame"):
         arrays.decode(data, SampleNodesRequest)
+
+
+@pytest.mark.parametrize("shape", [(0, 1 << 62, 2), (1 << 40, 1 << 40, 0), (0,) * 70, (1,) * 70])
+def test_a_shape_that_no_array_has_is_refused(shape: tuple[int, ...]) -> None:
+    fitting = np.zeros([min(extent, 1) for extent in shape[:2]], np.int8)
+    sent = arrays.encode(Frame(SampleNodesRequest(), {"ids": fitting}), envelope=False)
+    head = arrays._FIXED.size
+    code, wire, _, name, flags = arrays._DESCRIPTOR.unpack_from(sent, head)
+    described = arrays._DESCRIPTOR.pack(code, wire, len(shape), name, flags) + struct.pack(f"<{len(shape)}q", *shape)
+    behind = sent[head + arrays._DESCRIPTOR.size + 8 * fitting.ndim :]
+    with pytest.raises(InvalidRequest, match=r"not a frame: the array 'ids' has a shape of \d+ extents that no array has"):
+        arrays.decode(sent[:head] + described + behind, SampleNodesRequest, envelope=False)
 
 
 @pytest.mark.parametrize(

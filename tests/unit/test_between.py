@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.kit.images import Edges, Nodes, version_of
@@ -71,8 +73,50 @@ def test_edges_are_those_of_a_loop_over_all_whichever_side_is_longer(version: dr
     assert list(entries) == expected(ids, cols.tolist(), kinds.tolist(), direction)
 
 
+def test_edges_of_groups_join_nodes_of_one_group(version: draw.Version) -> None:
+    generator = np.random.default_rng(9)
+    ids, cols = generator.integers(0, SIZE, 60), generator.integers(0, SIZE, 150)
+    groups, col_groups = generator.integers(0, 4, 60).astype(np.int32) * 1000, generator.integers(0, 5, 150).astype(np.int32) * 1000
+    asked = {"edge_types": [1, 0], "node_type": 0, "direction": 1, "want_weights": True, "want_edge_ids": True}
+    kinds = generator.integers(0, 2, 150).astype(np.int32)
+    found = draw.edges_between(version, ids=ids, cols=cols, col_types=kinds, groups=groups, col_groups=col_groups, **asked)  # type: ignore[arg-type]
+    whole = draw.edges_between(version, ids=ids, cols=cols, col_types=kinds, **asked)  # type: ignore[arg-type]
+    rows = np.repeat(np.arange(60), np.diff(whole.indptr))
+    kept = groups[rows] == col_groups[whole.cols]
+    assert 0 < kept.sum() < kept.size
+    assert np.array_equal(np.repeat(np.arange(60), np.diff(found.indptr)), rows[kept])
+    for name in ("cols", "types", "weights", "eids"):
+        assert np.array_equal(getattr(found, name), getattr(whole, name)[kept]), name
+    with pytest.raises(InvalidRequest, match="groups and col_groups: one of the two is missing"):
+        draw.edges_between(version, ids=ids, cols=cols, col_types=kinds, groups=groups, **asked)  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequest, match="col_groups"):
+        draw.edges_between(version, ids=ids, cols=cols, col_types=kinds, groups=groups, col_groups=groups, **asked)  # type: ignore[arg-type]
+
+
 def test_types_of_another_length_are_refused(version: draw.Version) -> None:
     asked = {"edge_types": [0], "node_type": 0, "ids": np.arange(3), "direction": 1, "want_weights": False, "want_edge_ids": False}
     with pytest.raises(InvalidRequest, match="col_types"):
         draw.edges_between(version, cols=np.arange(3), col_types=np.zeros(2, np.int32), **asked)  # type: ignore[arg-type]
     assert draw.edges_between(version, cols=np.arange(3), **asked).weights is None  # type: ignore[arg-type]
+
+
+def test_unknown_nodes_of_parts_without_any_have_no_edges() -> None:
+    """Parts that have no node of a type have an index of no slots, as builds write it."""
+    types = (EdgeType(src_type="a", relation="x", dst_type="a"),)
+    schema = Schema(node_types=(NodeType(name="a"),), edge_types=types, parts=8, direction="both")
+    ids = np.array([3, 1 << 40, 77 << 20])
+    made = version_of(schema, {"a": Nodes(ids=ids)}, {"a:x:a": Edges(src=ids, dst=ids[::-1])})
+    none = {"index_ids": np.zeros(0, np.int64), "index_rows": np.zeros(0, np.uint32)}
+    parts = {
+        part: image if image.nodes[0].ids.size else replace(image, nodes=(replace(image.nodes[0], **none),)) for part, image in made.parts.items()
+    }
+    assert 0 < sum(image.nodes[0].index_ids.size == 0 for image in parts.values()) < 8
+    version = replace(made, parts=parts)
+    asked = np.concatenate([np.arange(2000) * 7919, ids])
+    found = draw.edges_between(version, edge_types=[0], node_type=0, ids=asked, cols=ids, direction=1, want_weights=False, want_edge_ids=False)
+
+    assert np.diff(found.indptr).nonzero()[0].tolist() == [2000, 2001, 2002]
+    assert ids[found.cols].tolist() == ids[::-1].tolist()
+    how = draw.Expansion(seed=1, direction=1, replace=False, uniform=True, want_eids=False, want_weights=False)
+    met = draw.expand(version, how, edge_type=0, hop=0, count=2, ids=asked, trees=None)
+    assert met.sizes.nonzero()[0].tolist() == [2000, 2001, 2002]

@@ -14,6 +14,7 @@ from asterism.catalog import Host, SpaceInfo
 from asterism.cli import exits, partitioning
 from asterism.cli.app import run
 from asterism.cli.arguments import hoist
+from asterism.cli.budgeting import counts_of
 from asterism.cli.drawing import split_types
 from asterism.cli.exits import ExitCode, code_of
 from asterism.cli.output import plain
@@ -63,7 +64,7 @@ def test_the_table_of_exit_codes_lists_each_code() -> None:
         (["sample", "fanout", "shop", "1", "--hop", "user:buys:item"], "--hop 'user:buys:item'"),
         (["sample", "negatives", "shop", "17,3", "23"], "17,3 23: expected sources such as 17 23, or pairs"),
         (["sample", "negatives", "shop", "1,2,3"], "1,2,3: expected sources"),
-        (["sample", "negatives", "shop", "1,x"], "pair '1,x': expected whole numbers from 0 on"),
+        (["sample", "negatives", "shop", "1,"], "pair '1,': expected nodes with commas between"),
         (["sample", "walk", "shop", "1", "--step", "a", "--metapath", "a2b"], "both --metapath 'a2b' and --step 'a'"),
         (["sample", "subgraph", "shop", "1", "--fanout", "3,-2"], "--fanout '3,-2': expected whole numbers from -1 on"),
         (["sample", "adjacency", "shop", "--rows", "1", "--cols", ""], "--cols ''"),
@@ -142,6 +143,14 @@ def test_a_step_is_types_or_a_star() -> None:
 def test_a_hop_is_types_and_a_count() -> None:
     assert parse_hop("user:buys:item=5") == (["user:buys:item"], 5)
     assert parse_hop("buys,views=3") == (["buys", "views"], 3)
+
+
+def test_counts_are_of_all_node_types_or_of_each() -> None:
+    assert counts_of(["8,4"]) == [8, 4]
+    assert counts_of(["user=8,4", "item=0,2"]) == {"user": [8, 4], "item": [0, 2]}
+    for wrong in (["user=8", "4"], ["user=8", "user=4"], ["=3"], ["user=x"], ["user=-1"], ["3,"]):
+        with pytest.raises(errors.InvalidRequest, match="--count"):
+            counts_of(wrong)
 
 
 @pytest.mark.parametrize(("name", "text"), [("a.json", '{"nodes": {"user": {}}, "parts": 2}'), ("a.yaml", "parts: 2\nnodes:\n  user: {}\n")])

@@ -94,7 +94,25 @@ def test_every_method_with_a_version_is_among_those_calls(client: Client, monkey
     for call in cases.calls(graph).values():
         with pytest.raises(NotFound):
             call()
-    assert reading.keys() - {"at", "pin", "manifest"} == called
+    assert reading.keys() - {"at", "pin", "manifest", "node_ids", "node_names"} == called
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda graph: graph.node_ids(["a"], "n"),
+        lambda graph: graph.node_names([5], "n"),
+        lambda graph: graph.neighbors(["a"], "to"),
+        lambda graph: graph.sample_negatives(["a"], 2, "n", exclude=[["a"]]),
+    ],
+)
+def test_names_are_looked_up_in_the_version_of_the_handle(listener: Listener, call: Callable[[Graph], Any]) -> None:
+    client = Client(listener)
+    schema = Schema.from_dict({"ids": "string", "nodes": {"n": {}}, "edges": {"n:to:n": {}}})
+    client.session.learn(SpaceInfo(name="g", space_id=1, schema=schema, version=9, created_ms=0, hosts=()))
+    with pytest.raises(NotFound, match="heard"):
+        call(client.graph("g").at(7))
+    assert (listener.asked, listener.versions) == (["node_features"], [7])
 
 
 def test_the_manifest_of_a_handle_is_that_of_its_version(client: Client, listener: Listener) -> None:

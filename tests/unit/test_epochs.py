@@ -85,6 +85,29 @@ def test_first_places_follow_no_number_and_neighbors_no_neighbors() -> None:
     assert stats.chisquare(np.bincount(steps, minlength=size)[1:]).pvalue > 1e-4
 
 
+def test_few_numbers_come_in_every_order_alike() -> None:
+    orders = Counter(tuple(EpochCursor(4, seed=seed).take(4).tolist()) for seed in range(6000))
+    assert len(orders) == 24
+    assert stats.chisquare(list(orders.values())).pvalue > 1e-4
+
+
+def test_many_numbers_come_once_in_another_order_each_epoch() -> None:
+    cursors = [EpochCursor(70_001, seed=5, rank=rank, world=2) for rank in range(2)]
+    first = np.concatenate([cursor.take(70_001) for cursor in cursors])
+    assert np.array_equal(np.sort(first), np.arange(70_001))
+    for cursor in cursors:
+        cursor.next_epoch()
+    second = np.concatenate([all_of(cursor, batch=9000) for cursor in cursors])
+    assert np.array_equal(np.sort(second), np.arange(70_001))
+    assert (first == second).mean() < 0.01
+
+
+@settings(deadline=None)
+@given(st.integers(1, 300), st.integers(0, 2**64 - 1))
+def test_permutations_that_take_no_memory_are_permutations(size: int, key: int) -> None:
+    assert sorted(mixing.permuted(np.arange(size), size, key).tolist()) == list(range(size))
+
+
 def test_a_large_size_takes_no_memory() -> None:
     cursor = EpochCursor(10**13, seed=1, rank=3, world=8)
     assert cursor.left == 10**13 // 8
@@ -107,7 +130,7 @@ def test_what_makes_no_sense_is_refused() -> None:
             EpochCursor.resharded(wrong, rank=0, world=1)
     with pytest.raises(asterism.InvalidRequest, match="rank 3"):
         EpochCursor(10, seed=1, rank=3, world=3)
-    with pytest.raises(asterism.InvalidRequest, match="of 10 nodes, there are 11"):
+    with pytest.raises(asterism.InvalidRequest, match="of 10 places, there are 11"):
         EpochCursor(11, seed=1).load_state_dict(states[0])
 
 

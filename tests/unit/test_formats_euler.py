@@ -198,10 +198,7 @@ def test_a_file_that_is_no_such_json_is_refused_with_its_line(tmp_path: Path, te
         open_source(written(tmp_path, text))
 
 
-def test_json_of_euler_1_is_refused_by_that_name_and_that_of_dgl_is_dgl_s(tmp_path: Path) -> None:
-    old = '{"node_id": 1, "node_type": 0, "node_weight": 1.0, "neighbor": {"0": {"2": 1.0}}}\n'
-    with pytest.raises(InvalidRequest, match=r"graph\.json: this is JSON of Euler 1\.x"):
-        open_source(written(tmp_path, old * 2))
+def test_json_of_dgl_is_dgl_s(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match=r"node_type 0: expected a list"):
         open_source(written(tmp_path, {"graph_name": "dgl", "node_type": 0, "edges": {"a:b:c": {}}}))
 

@@ -173,15 +173,23 @@ nodes: {person: {files: people.csv, columns: [id, age, name], id: id, features: 
 def test_further_weights_are_of_the_schema_and_of_the_way_back_too(tmp_path: Path) -> None:
     schema = """
 nodes:
-  person: {files: people.csv, id: id, features: {clicks: int64}, tables: {popular: "pow(clicks, 0.75)"}}
+  person: {files: people.csv, id: id, features: {clicks: int64}, time: clicks, tables: {popular: "pow(clicks, 0.75)"}}
 edges:
   person:knows:person:
-    {files: knows.csv, src: a, dst: b, features: {times: int32}, reverse: known_by, tables: {often: {expression: log1p(times), invalid: zero}}}
+    files: knows.csv
+    src: a
+    dst: b
+    features: {times: int32}
+    time: times
+    reverse: known_by
+    tables: {often: {expression: log1p(times), invalid: zero}}
 """
     files = {"people.csv": "id,clicks\n1,5\n2,6\n", "knows.csv": "a,b,times\n1,2,7\n"}
     made = source(tmp_path, schema, files).schema
     assert made.node_types[0].table("popular").expression == "pow(clicks, 0.75)"
     assert [edge.table("often").invalid for edge in made.edge_types] == ["zero", "zero"]
+    assert [edge.time for edge in made.edge_types] == ["times", "times"]
+    assert [node.time for node in made.node_types] == ["clicks"]
     with pytest.raises(InvalidRequest, match="node type 'person': table 'popular': expression 'pow': column 'pow' is not there"):
         source(tmp_path, schema.replace("pow(clicks, 0.75)", "pow"), files).schema  # noqa: B018 - it is made when asked for
 

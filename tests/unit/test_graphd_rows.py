@@ -14,8 +14,15 @@ from graphd import rows
 
 SCHEMA = Schema.from_dict(
     {
-        "nodes": {"n": {"weighted": True, "features": {"v": {"dtype": "int16", "shape": [2]}, "t": "bytes"}}, "plain": {}},
-        "edges": {"n:e:plain": {}},
+        "nodes": {
+            "n": {"weighted": True, "features": {"v": {"dtype": "int16", "shape": [2]}, "t": "bytes"}},
+            "plain": {"features": {"born": "float64"}, "time": "born"},
+        },
+        "edges": {
+            "n:e:plain": {},
+            "n:f:n": {"features": {"t": "float32"}, "time": "t"},
+            "n:i:n": {"features": {"t": "int64", "u": "float32"}, "time": "t"},
+        },
     }
 )
 IDS = np.arange(3)
@@ -48,6 +55,9 @@ def test_a_complete_write_is_counted() -> None:
         (store.NODES, 0, {"ids": IDS, "f__v": np.zeros((3, 2), np.int32)}, InvalidRequest, "int32"),
         (store.NODES, 0, {"ids": IDS, "f__w": np.zeros(3)}, InvalidRequest, "section 'f:w'"),
         (store.OUT_EDGES, 0, {"src": IDS, "dst": IDS[:2]}, InvalidRequest, "dst has 2 entries for 3 rows"),
+        (store.OUT_EDGES, 1, {"src": IDS, "dst": IDS, "f__t": np.float32([0, np.inf, np.nan])}, InvalidRequest, r"time 't'\[2\] = nan: a time is"),
+        (store.NODES, 1, {"ids": IDS, "f__born": [0, np.nan, 1]}, InvalidRequest, r"time 'born'\[1\] = nan: a time is a number"),
+        (store.OUT_EDGES, 2, {"src": IDS, "dst": IDS, "f__t": [0, -(2**63), 1]}, InvalidRequest, r"time 't'\[1\] = -9223372036854775808: a time"),
         (store.OUT_EDGE_DELETES, 0, {"src": IDS, "dst": IDS, "eid": [0, 1, -2]}, InvalidRequest, r"eid\[2\] = -2"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 from tests.kit.jobs import A, B, Story, result
 
 from asterism_proto.errors import Conflict, InvalidRequest, NotReady
+from asterism_proto.indexes import Index
 from metad.jobs import model
 from metad.jobs.kinds import KINDS, kind_of, settled
 from metad.jobs.model import Job, Rules, State
@@ -133,6 +134,52 @@ def test_a_build_that_is_to_link_nothing_is_another_job_than_one_that_may() -> N
     assert story.submit(options={"link": "no"}).job_id == anew.job_id
     with pytest.raises(InvalidRequest, match="link='yes'"):
         story.submit(options={"link": "yes"})
+
+
+def test_an_index_job_adds_to_what_the_version_before_has_and_builds_keep_it() -> None:
+    story = Story()
+    published(story)
+    price, brand = (Index(element=1, type_id=0, column=column, kind="range") for column in ("price", "brand"))
+    jobs = [story.submit_index(brand), story.submit_index(price), story.submit(cut=2), story.submit_index(brand, cut=2, drop="yes")]
+    assert story.submit_index(price).job_id == jobs[1].job_id
+    for job, expected in zip(jobs, ((brand,), (brand, price), (brand, price), (price,)), strict=True):
+        assert story.job(job.job_id).state is State.RUNNING
+        story.finishes(job)
+        ended = story.job(job.job_id)
+        assert (ended.state, ended.indexes) == (State.FINISHED, expected)
+        assert story.state.published[ended.space_id].indexes == expected
+        assert codec.job_from(codec.job_to(ended)).indexes == expected
+    assert [story.job(job.job_id).version for job in jobs] == [2, 3, 4, 5]
+
+
+def test_an_index_job_that_was_stopped_leaves_no_index_and_can_be_recovered_beside_another() -> None:
+    story = Story()
+    published(story)
+    price, brand = (Index(element=1, type_id=0, column=column, kind="range") for column in ("price", "brand"))
+    stopped, other = story.submit_index(price), story.submit_index(brand)
+    story.stop(stopped)
+    story.beat(A)
+    story.beat(B)
+    assert story.job(stopped.job_id).state is State.STOPPED
+    story.recover(stopped)
+    story.finishes(other)
+    assert story.job(other.job_id).indexes == (brand,)
+    story.finishes(stopped)
+    assert story.job(stopped.job_id).indexes == (brand, price)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"type": "item", "on": "price"}, "option 'kind' is missing"),
+        ({"type": "item", "on": " ", "kind": "range"}, "expected a name"),
+        ({"type": "item", "on": "price", "kind": "tree"}, "kind='tree': expected hash or range"),
+        ({"type": "item", "on": "price", "kind": "hash", "drop": "no"}, "drop='no'"),
+    ],
+)
+def test_an_index_that_is_not_told_whole_is_refused(options: dict[str, str], words: str) -> None:
+    with pytest.raises(InvalidRequest, match=words):
+        settled(kind_of("index"), options)
 
 
 def test_an_audit_that_finds_copies_that_disagree_fails_with_both_numbers() -> None:

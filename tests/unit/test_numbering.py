@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphkit.numbering import Numbering, paths
+from graphkit.numbering import Numbering, numbered, paths
 
 
 @settings(deadline=None)
@@ -37,3 +38,13 @@ def test_a_path_is_a_function_of_tree_and_node_alone() -> None:
     positions = paths(trees, ids)
     assert len(np.unique(positions)) == len(positions)
     assert np.array_equal(paths(trees[::-1], ids[::-1]), positions[::-1])
+
+
+@pytest.mark.parametrize("largest", [40, 1000, 1 << 62])
+def test_ids_of_one_array_are_numbered_with_slots_of_their_own_or_without(largest: int) -> None:
+    ids = np.random.default_rng(largest).choice([*range(20), largest], 300)
+    nodes, first = np.unique(ids, return_index=True)
+    numbers, found = numbered(ids)
+    assert found.tolist() == nodes[np.argsort(first)].tolist()
+    assert np.array_equal(found[numbers], ids)
+    assert [len(part) for part in numbered(np.zeros(0, np.int64))] == [0, 0]

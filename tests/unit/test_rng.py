@@ -49,3 +49,21 @@ def test_every_bit_of_a_word_is_a_fair_coin_over_counters_seeds_and_positions() 
         assert abs(ones - 2048).max() < 6 * 32  # six standard deviations
         flips = words[1:] ^ words[:-1]
         assert abs(np.bitwise_count(flips).mean() - 32) < 6 * 4 / 64
+
+
+def test_the_most_within_a_probability_is_the_last_word_whose_unit_is() -> None:
+    generator = np.random.default_rng(2)
+    for p in [
+        *generator.random(500),
+        *generator.random(500) * 2.0**-50,
+        2.0**-53,
+        2.0**-52,
+        np.nextafter(2.0**-53, 0),
+        0.5,
+        np.nextafter(1.0, 0),
+        1 / 3,
+    ]:
+        most = int(rng.most_within(float(p)))
+        assert -1 <= most < 2**52
+        assert most < 0 or rng.unit(np.uint64(most << 12 | 0xFFF)) <= p
+        assert most == 2**52 - 1 or rng.unit(np.uint64(most + 1 << 12)) > p

@@ -20,6 +20,7 @@ FULL: dict[str, Any] = {
             "weighted": True,
             "features": {"year": "int64", "words": {"kind": "ragged", "dtype": "int64"}, "title": "bytes"},
             "tables": {"recent": "exp((year - 2020) / 4)", "flat": {"expression": "1 / weight", "invalid": "zero"}},
+            "time": "year",
         },
         "author": None,
     },
@@ -30,6 +31,7 @@ FULL: dict[str, Any] = {
             "missing": "create",
             "features": {"when": {"dtype": "float32", "shape": 2}, "n-times": "int32"},
             "tables": {"often": "log1p(`n-times`)"},
+            "time": "n-times",
         },
         "paper:cites:paper": {},
         "author:cites:author": {},
@@ -94,6 +96,10 @@ def test_an_edge_type_is_found_by_its_triple_or_by_a_relation_that_only_it_has()
         ({"nodes": {"paper": {"tables": {"weight": "1"}}, "author": {}}}, "table 'weight': the name is reserved"),
         ({"nodes": {"paper": {"tables": {"t": {"expression": "1", "invalid": "skip"}}}, "author": {}}}, "invalid 'skip'; expected fail or zero"),
         ({"nodes": {"paper": {"tables": {"t": {"formula": "1"}}}, "author": {}}}, "unknown key 'formula'"),
+        ({"nodes": {"a": {}}, "edges": {"a:r:a": {"time": "when"}}}, "edge type 'a:r:a': time 'when' is no feature of it; it has none"),
+        ({"nodes": {"a": {}}, "edges": {"a:r:a": {"features": {"t": "bytes"}, "time": "t"}}}, "time 't' is bytes; expected a scalar of one of int8"),
+        ({"nodes": {"a": {}}, "edges": {"a:r:a": {"features": {"t": "uint64"}, "time": "t"}}}, r"time 't' is dense uint64 \[\]; expected a scalar"),
+        ({"nodes": {"a": {}}, "edges": {"a:r:a": {"features": {"t": {"shape": 2}}, "time": "t"}}}, r"time 't' is dense float32 \[2\]"),
     ],
 )
 def test_a_wrong_schema_is_refused_with_the_value(change: dict[str, Any], said: str) -> None:

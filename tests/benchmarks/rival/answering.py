@@ -48,6 +48,35 @@ class Graph:
         return column
 
 
+@dataclass(frozen=True)
+class Papers:
+    """How the samplers of today's papers are asked, as `tests.benchmarks.papers` wrote it."""
+
+    shadow: list[int]
+    """Neighbors of each hop of ShaDow's subgraphs, from the first to the last."""
+    walks: int
+    """Of each node, of PinSAGE."""
+    traversals: int
+    neighbors: int
+    """Of each node, by visits."""
+    members: int
+    """Nodes of an induced subgraph."""
+    budget: int
+    """Nodes or edges of a subgraph of GraphSAINT."""
+    roots: int
+    """Of its walks."""
+    length: int
+    starts: int
+    """Of a call for PageRank."""
+    top: int
+    alpha: float
+    epsilon: float
+
+    @classmethod
+    def at(cls, folder: str) -> Papers:
+        return cls(**json.loads((Path(folder) / "papers.json").read_text()))
+
+
 Task = tuple[Callable[[int], Any], Callable[[Any], int]]
 """What is timed, and how many draws, steps or edges its result holds."""
 

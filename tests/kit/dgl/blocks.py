@@ -7,32 +7,15 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable
 
 import dgl
 import numpy as np
 import torch
 from dgl.nn.pytorch import HeteroGraphConv, SAGEConv
+from known import edges, refused
 
 import asterism
 from asterism.dgl import NeighborSampler
-from asterism_proto.errors import InvalidRequest
-
-
-def refused(call: Callable[[], object], said: str) -> None:
-    told = ""
-    try:
-        call()
-    except InvalidRequest as error:
-        told = error.message
-    assert said in told, told or f"not refused: {said}"
-
-
-def edges(graph: asterism.Graph, etype: str) -> dict[int, tuple[int, int]]:
-    found: dict[int, tuple[int, int]] = {}
-    for batch in graph.scan_edges(etype):
-        found.update(zip(batch.edge_ids.tolist(), zip(batch.src.tolist(), batch.dst.tolist(), strict=True), strict=True))
-    return found
 
 
 def one_type(graph: asterism.Graph) -> None:

@@ -1,13 +1,15 @@
 """Say `from dgl_shim import dgl`: the wheels of DGL 1.1 and 2.1 then import beside a current setuptools and torch.
 
 `dgl.utils` takes `packaging` from inside setuptools, which dropped it in version 71; and DGL 2 loads a library of GraphBolt
-that is built for a few versions of torch only, though partitions in DGL's own format need one name of it.
+that is built for a few versions of torch only. Partitions in DGL's own format need one name of GraphBolt. Where torchdata is, which
+GraphBolt's Python stands on, all of that is there, and only what asks the library fails.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import os
 import sys
 import types
 from pathlib import Path
@@ -28,12 +30,25 @@ def _lend_packaging() -> None:
 
 def _stand_in_for_graphbolt() -> None:
     torch = importlib.metadata.version("torch").split("+")[0]
+    library = f"graphbolt/libgraphbolt_pytorch_{torch}.so"
     folder = Path(str(importlib.metadata.distribution("dgl").locate_file("dgl")))
-    if not importlib.metadata.version("dgl").startswith("2.") or (folder / f"graphbolt/libgraphbolt_pytorch_{torch}.so").exists():
+    if not importlib.metadata.version("dgl").startswith("2.") or (folder / library).exists():
+        return
+    if importlib.util.find_spec("torchdata") is not None:
+        _leave_out(library)
         return
     graphbolt = types.ModuleType("dgl.graphbolt")
     graphbolt.FusedCSCSamplingGraph = type("FusedCSCSamplingGraph", (), {})  # asked for in isinstance() only
     sys.modules["dgl.graphbolt"] = graphbolt
+
+
+def _leave_out(library: str) -> None:
+    """Let a library count as loaded that is not there."""
+    from torch import classes
+
+    exists, load = os.path.exists, classes.load_library
+    os.path.exists = lambda path: str(path).endswith(library) or exists(path)
+    classes.load_library = lambda path: None if path.endswith(library) else load(path)
 
 
 _lend_packaging()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,15 @@ def sampled(graph: Graph, nodes: Ids, seed: int) -> Subgraph:
 def slowly(graph: Graph, nodes: Ids, seed: int) -> Any:
     """Nodes, after a moment."""
     time.sleep(0.05)
+    return nodes, os.getpid()
+
+
+def doomed(graph: Graph, nodes: Ids, seed: int, *, order: Path) -> Any:
+    """As `slowly`, but the process that ``order`` names dies in the middle of it, when it holds none of the locks that workers share."""
+    time.sleep(0.025)
+    if order.exists() and order.read_text() == str(os.getpid()):
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.025)
     return nodes, os.getpid()
 
 
@@ -131,8 +142,9 @@ def test_an_epoch_goes_on_with_other_numbers_of_workers_and_ranks(papers: Graph)
     assert Counter(later) == EVERY
 
 
-def test_a_worker_killed_in_mid_epoch_loses_and_doubles_nothing(papers: Graph) -> None:
-    loader = BatchLoader(NodeBatches(papers, "paper", 50, slowly, seed=2, ahead=2), 2)
+def test_a_worker_killed_in_mid_epoch_loses_and_doubles_nothing(papers: Graph, tmp_path: Path) -> None:
+    order = tmp_path / "order"
+    loader = BatchLoader(NodeBatches(papers, "paper", 50, functools.partial(doomed, order=order), seed=2, ahead=2), 2)
     seen: list[int] = []
     state = saved(loader)
 
@@ -142,7 +154,8 @@ def test_a_worker_killed_in_mid_epoch_loses_and_doubles_nothing(papers: Graph) -
             seen.extend(nodes.tolist())
             state = saved(loader)
             if len(seen) == 500:
-                os.kill(pid, signal.SIGKILL)
+                (tmp_path / "draft").write_text(str(pid))
+                (tmp_path / "draft").rename(order)
 
     with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid.* (exited unexpectedly|is killed by signal)"):
         train()
@@ -214,6 +227,24 @@ def test_a_version_published_in_mid_epoch_is_not_seen(client: Client, workers: i
 def at_of(graph: Graph, nodes: Ids, seed: int) -> Subgraph:
     """A subgraph with the version that its features are of."""
     return graph.sample_subgraph(nodes, [2], direction="in", node_features=["at"], seed=seed)
+
+
+def by_labor(graph: Graph, nodes: Ids, seed: int) -> Subgraph:
+    """Layer-neighbor samples of nodes."""
+    return graph.sample_labor(nodes, [5, 3], direction="in", importance=1, weighted=False, seed=seed)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_of_layer_neighbor_samples_have_the_weights_of_means(papers: Graph, workers: int) -> None:
+    seen: list[int] = []
+    for batch in BatchLoader(NodeBatches(papers, "paper", 900, by_labor, seed=5), workers):
+        seen += seeds_of(batch)
+        cols, weights = batch.col["paper:cites:paper"], batch.weights["paper:cites:paper"]
+        first = slice(0, batch.num_sampled_edges["paper:cites:paper"][0])
+        sums, counts = np.bincount(cols[first], weights[first]), np.bincount(cols[first])
+        assert np.allclose(sums, counts, atol=1e-3)
+        assert weights.max() > 1.01  # importance makes them differ
+    assert Counter(seen) == EVERY
 
 
 def test_an_error_of_a_batch_is_raised_in_its_turn_and_the_batch_comes_again(papers: Graph) -> None:

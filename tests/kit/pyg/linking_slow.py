@@ -8,7 +8,7 @@ from examples import links
 from tests.kit.cluster import LocalCluster
 from tests.kit.shared import shared_or_skip
 
-SEEDS, EPOCHS = 2, 3
+SEEDS, EPOCHS = 5, 3
 
 
 def test_weighted_negatives_tell_links_from_pairs_with_popular_pages_better_than_uniform_ones_do() -> None:

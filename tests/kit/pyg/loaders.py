@@ -281,19 +281,6 @@ def test_a_batch_is_refused_where_a_seed_is_there_twice(papers: Graph) -> None:
         next(iter(loader))
 
 
-def test_times_are_refused_until_they_are_served(papers: Graph) -> None:
-    with pytest.raises(InvalidRequest, match="time_attr 'year': times are not served yet"):
-        NeighborSampler(papers, [2], time_attr="year")
-    sampler = NeighborSampler(papers, [2], disjoint=True)
-    with pytest.raises(InvalidRequest, match="input_time: times are not served yet"):
-        next(iter(NodeLoader(data_of(papers), sampler, input_nodes=torch.arange(4), input_time=torch.arange(4))))
-    loader = LinkLoader(
-        data_of(papers), sampler, edge_label_index=(None, torch.tensor([[0, 1], [1, 2]])), edge_label=torch.ones(2), edge_label_time=torch.arange(2)
-    )
-    with pytest.raises(InvalidRequest, match="edge_label_time: times are not served yet"):
-        next(iter(loader))
-
-
 def test_a_graph_of_no_version_is_refused(client: Client) -> None:
     graph = client.graph("citations")
     for made in (lambda: stores(graph), lambda: NeighborSampler(graph, [2])):

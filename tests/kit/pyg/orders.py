@@ -164,5 +164,5 @@ def test_an_epoch_of_pygs_loader_goes_on_over_another_number_of_ranks(papers: Gr
         order.reshard([before.state_dict()])
     seen += [seed for order in after for batch in order.through(loading(papers, order)) for seed in seeds_of(batch)]
     assert Counter(seen) == EVERY
-    with pytest.raises(InvalidRequest, match="the state is of 1800 nodes, there are 10"):
+    with pytest.raises(InvalidRequest, match="the state is of 1800 places, there are 10"):
         BatchOrder(10, 5, seed=1).load_state_dict(before.state_dict())

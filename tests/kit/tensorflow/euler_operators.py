@@ -80,7 +80,8 @@ def as_constants(given: list[Any]) -> list[Any]:
 
 
 def test_every_operator_that_asks_or_rearranges_is_held_here() -> None:
-    own = {name for name in dir(Euler) if not name.startswith("_") and name not in ("gather", "get_node_type_id", "get_edge_type_id")}
+    others = ("gather", "get_node_type_id", "get_edge_type_id", "run_gql")  # the last one's outputs are its text's
+    own = {name for name in dir(Euler) if not name.startswith("_") and name not in others}
     assert set(CALLS) == set(ANSWERS) == {name for name in own if not name.startswith("scatter_")}
 
 

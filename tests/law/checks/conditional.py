@@ -15,7 +15,7 @@ from tests.law.checks.hosts import sampling_of
 from asterism_proto.errors import NotFound
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
-from graphd import read, restriction, sample
+from graphd import read, restriction, sample, until
 from graphd.totals import EDGE, NODE
 from storaged import draw
 
@@ -43,11 +43,12 @@ def _population(size: int) -> Columns:
 
 
 @cache
-def _many(size: int) -> tuple[draw.Version, Columns]:
+def _many(size: int, *, indexed: bool = False) -> tuple[draw.Version, Columns]:
     """Nodes alone."""
     of = _population(size)
     schema = Schema(node_types=(_OF_NODES,), parts=PARTS)
-    return version_of(schema, {"n": Nodes(ids=np.arange(size, dtype=np.int64), weights=of["w"], features={"x": of["x"]})}), of
+    indexes = (("x", "range"),) if indexed else ()
+    return version_of(schema, {"n": Nodes(ids=np.arange(size, dtype=np.int64), weights=of["w"], features={"x": of["x"]}, indexes=indexes)}), of
 
 
 @cache
@@ -117,6 +118,34 @@ def conditions_leave_the_weights_among_what_satisfies_them(scale: float) -> None
     require(False, "something was drawn where nothing satisfies the condition")
 
 
+def indexes_leave_the_weights_among_what_satisfies_conditions(scale: float) -> None:
+    """Nodes of each selectivity, by blocks of an index: by weight and uniformly, and what nothing satisfies."""
+    size = max(int(MANY * min(scale, 1.0) ** 3), LEAST)
+    version, of = _many(size, indexed=True)
+    n = int(40_000 * scale)
+    for where, bound in (*_CONDITIONS.items(), ("not x >= 0.5", 0.5), ("x < 0.001 or x < 0.5", 0.5)):
+        by = _by(1, NODE, where, version=version)
+        require(by.way == "index on x (range)", f"{where}: {by.way}")
+        for uniform in (False, True):
+            law = np.where(of["x"] < bound, 1.0 if uniform else of["w"].astype(np.float64), 0.0)
+            drawn = _nodes(by, n, uniform=uniform)
+            require(len(drawn["ids"]) == n, f"{where}: {len(drawn['ids'])} draws of {n}")
+            require_counts(np.bincount(drawn["ids"], minlength=size), law / law.sum() * n, f"nodes of an index where {where}")
+            require(bool(np.allclose(drawn["probabilities"], (law / law.sum())[drawn["ids"]])), f"{where}: probabilities are not their shares")
+            require(
+                np.array_equal(_nodes(by, 9, uniform=uniform)["ids"], drawn["ids"][:9]), f"{where}: the first nine are not those of a draw of nine"
+            )
+        some = min(int(((of["x"] < bound) & (of["w"] > 0)).sum()), 50)
+        found = _nodes(by, some, distinct=True)["ids"]
+        require(len(set(found.tolist())) == some, f"{where}: different nodes are not, or too few")
+        require(bool((of["x"][found] < bound).all()), f"{where}: a node that does not satisfy it")
+    try:
+        _nodes(_by(1, NODE, "x < 0", version=version), 1)
+    except NotFound:
+        return
+    require(False, "something was drawn where nothing satisfies the condition")
+
+
 def conditions_leave_the_weights_of_edges_and_neighbors(scale: float) -> None:
     """Edges and neighbors under conditions that read the edge, its source and its destination."""
     _, of = _web()
@@ -157,8 +186,65 @@ def hosts_do_not_matter_under_conditions(scale: float) -> None:
             read.degrees(_by(hosts, EDGE, where, pb.IN), [0], pb.IN, nodes, 0, None),
         ]
 
-    expected = answers(HOSTS[0])
+    many = _many(LEAST, indexed=True)[0]
+
+    def of_index(hosts: int) -> list[Columns]:
+        by = [_by(hosts, NODE, each, version=many) for each in ("x < 0.5", "x < 0.001", "x != 0.3 and x > 0.1")]
+        return [
+            *(_nodes(each, 300, uniform=uniform) for each in by for uniform in (False, True)),
+            _nodes(by[0], 100, distinct=True),
+            *(_nodes(by[1], 3, distinct=True, uniform=True) for _ in by),
+        ]
+
+    expected, of_one = answers(HOSTS[0]), of_index(HOSTS[0])
     for hosts in others:
-        for one, other in zip(expected, answers(hosts), strict=True):
+        for one, other in zip(expected + of_one, answers(hosts) + of_index(hosts), strict=True):
             same = one.keys() == other.keys() and all(one[name].tobytes() == other[name].tobytes() for name in one)
             require(same, f"{hosts} hosts give other bytes than one")
+
+
+@cache
+def _dated(left: bool) -> draw.Version:
+    """Edges of few nodes at few times, with a column that decides; only those that satisfy it where ``left``."""
+    rng, m = np.random.default_rng(6), 900
+    src, dst = rng.integers(0, 30, (2, m))
+    y, times, weights = rng.random(m), rng.integers(0, 20, m).astype(np.int16), rng.integers(0, 4, m).astype(np.float32)
+    kept = np.flatnonzero(y < 0.4) if left else np.arange(m)
+    features = (Feature(name="y", dtype="float64"), Feature(name="t", dtype="int16"))
+    schema = Schema(
+        node_types=(NodeType(name="n"),),
+        edge_types=(EdgeType(src_type="n", relation="e", dst_type="n", weighted=True, features=features, time="t"),),
+        parts=PARTS,
+        direction="both",
+    )
+    edges = Edges(src=src[kept], dst=dst[kept], weights=weights[kept], eids=kept, features={"y": y[kept], "t": times[kept]}, times=times[kept])
+    return version_of(schema, {"n": Nodes(ids=np.arange(30))}, {"n:e:n": edges})
+
+
+def times_of_what_a_condition_leaves_are_in_order(scale: float) -> None:
+    """Draws until times under a condition are, bit for bit, those of a graph that never had the other edges."""
+    del scale
+    nodes = np.tile(np.arange(30), 10)
+    seen = until.Until(times=np.arange(nodes.size) % 23 - 1, head=pb.Until(want_times=True))
+    latest = until.Until(times=seen.times, head=pb.Until(want_times=True, last=True))
+    ways = [(replace, uniform, seen) for replace in (False, True) for uniform in (False, True)]
+    for direction in (pb.OUT, pb.IN):
+        for replace, uniform, times in (*ways, (False, False, latest)):
+            how = sample.Neighbors(
+                edge_types=(0,),
+                count=5,
+                replace=replace,
+                uniform=uniform,
+                direction=direction,
+                seed=3,
+                hop=0,
+                want_weights=True,
+                want_edge_ids=True,
+                want_probabilities=False,
+                until=times,
+            )
+            expected = sample.neighbors(sampling_of(_dated(True)), how, nodes, 0, None)
+            require(bool((expected["ids"] >= 0).any()), "nothing is seen")
+            for hosts in (1, 3):
+                found = sample.neighbors(_by(hosts, EDGE, "y < 0.4", direction, _dated(False)), how, nodes, 0, None)
+                require(all(np.array_equal(found[name], expected[name]) for name in expected), f"until times, y < 0.4, on {hosts} hosts: other draws")

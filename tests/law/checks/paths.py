@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -15,7 +16,7 @@ from tests.law.checks.hosts import sampling_of
 
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
-from graphd import layer, sample, subgraph, walk
+from graphd import induced, layer, read, sample, subgraph, walk
 from graphkit import growth, layers
 from storaged import draw
 
@@ -28,13 +29,18 @@ Law = dict[tuple[int, ...], float]
 
 
 @cache
-def _web() -> draw.Version:
+def web(apart: int = 1) -> draw.Version:
+    """The four nodes, the id of each so many times its number."""
     types = tuple(EdgeType(src_type="n", relation=f"e{t}", dst_type="n", weighted=True) for t in EDGES)
     edges = {
-        edge.name: Edges(src=np.array([a for a, _ in some]), dst=np.array([b for _, b in some]), weights=np.array(list(some.values()), np.float32))
+        edge.name: Edges(
+            src=apart * np.array([a for a, _ in some]),
+            dst=apart * np.array([b for _, b in some]),
+            weights=np.array(list(some.values()), np.float32),
+        )
         for edge, some in zip(types, EDGES.values(), strict=True)
     }
-    return version_of(Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=3), {"n": Nodes(ids=np.arange(4))}, edges)
+    return version_of(Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=3), {"n": Nodes(ids=apart * np.arange(4))}, edges)
 
 
 def _near(node: int, types: Iterable[int], uniform: bool, bias: Callable[[int], float] = lambda _: 1.0) -> dict[tuple[int, int], float]:
@@ -44,7 +50,7 @@ def _near(node: int, types: Iterable[int], uniform: bool, bias: Callable[[int], 
     return {step: w / total for step, w in weights.items() if w > 0} if total > 0 else {(-1, -1): 1.0}
 
 
-def _walks(how: walk.Walking, start: int) -> Law:
+def walks_of(how: walk.Walking, start: int) -> Law:
     """The probability of every walk, as edge types and nodes in turn."""
     law: Law = {(): 1.0}
     for s in range(how.length):
@@ -73,7 +79,7 @@ def _walks(how: walk.Walking, start: int) -> Law:
     return {path: p for path, p in law.items() if p > 0}
 
 
-def _follow(found: Iterable[tuple[int, ...]], law: Law, what: str) -> None:
+def follow(found: Iterable[tuple[int, ...]], law: Law, what: str) -> None:
     observed = Counter(found)
     strange = set(observed) - set(law)
     require(not strange, f"{what}: {list(strange)[:1]} is impossible")
@@ -82,18 +88,18 @@ def _follow(found: Iterable[tuple[int, ...]], law: Law, what: str) -> None:
     require_counts([observed[key] for key in keys], [law[key] * n for key in keys], what)
 
 
-_PLAIN = walk.Walking(steps=((0,), (0, 1)), length=3, uniform=False, direction=pb.OUT, seed=5, restart=0.0, p=1.0, q=1.0, want_edge_ids=False)
+PLAIN = walk.Walking(steps=((0,), (0, 1)), length=3, uniform=False, direction=pb.OUT, seed=5, restart=0.0, p=1.0, q=1.0, want_edge_ids=False)
 
 
 def _require_walks(how: walk.Walking, n: int, start: int) -> None:
     what = f"walks from {start} by {how.steps}, p={how.p}, q={how.q}, restart={how.restart}, uniform={how.uniform}"
     starts = np.full(n, start, np.int64)
-    answers = [walk.walk(sampling_of(_web(), hosts), how, starts, 0, None) for hosts in (1, 3)]
+    answers = [walk.walk(sampling_of(web(), hosts), how, starts, 0, None) for hosts in (1, 3)]
     require(bool((answers[0]["nodes"] == answers[1]["nodes"]).all()), f"{what}: hosts matter")
     nodes, types = answers[0]["nodes"], answers[0]["types"]
     require(bool((nodes[:, 0] == start).all()), f"{what}: a walk begins elsewhere")
     steps = np.stack([types, nodes[:, 1:]], axis=2).reshape(n, -1).tolist()
-    _follow(map(tuple, steps), _walks(how, start), what)
+    follow(map(tuple, steps), walks_of(how, start), what)
     require_independent(nodes[:-1, 1] + 1, nodes[1:, 1] + 1, 5, f"{what}: neighboring walks")
 
 
@@ -102,15 +108,53 @@ def walks_follow_their_steps(scale: float) -> None:
     n = int(max(600, 6000 * scale))
     for changes in ({}, {"uniform": True}, {"restart": 0.25}, {"steps": ((0, 1),), "restart": 0.5, "uniform": True}):
         for start in (0, 2):
-            _require_walks(replace(_PLAIN, **changes), n, start)  # type: ignore[arg-type]  # fields of several types
+            _require_walks(replace(PLAIN, **changes), n, start)  # type: ignore[arg-type]  # fields of several types
 
 
 def walks_with_p_and_q_are_node2vecs(scale: float) -> None:
     """The same by weight times bias, whichever of p and q is large; a start and a restart know no bias."""
     n = int(max(400, 4000 * scale))
     for p, q in ((0.25, 4.0), (4.0, 0.25), (0.2, 0.3), (3.0, 5.0)):
-        _require_walks(replace(_PLAIN, p=p, q=q), n, 0)
-    _require_walks(replace(_PLAIN, steps=((0, 1),), p=0.2, q=3.0, restart=0.3, uniform=True), n, 1)
+        _require_walks(replace(PLAIN, p=p, q=q), n, 0)
+    _require_walks(replace(PLAIN, steps=((0, 1),), p=0.2, q=3.0, restart=0.3, uniform=True), n, 1)
+
+
+def walks_back_take_each_of_parallel_edges_by_its_weight(scale: float) -> None:
+    """Where p is small: every edge back of two types by what it counts, also beside others to the same node, and none where there is none."""
+    n = int(max(1000, 4000 * scale))
+    edges = {
+        # From 0 to 1 in any case, from 1 back by three edges; 3 is joined to 0, 2 is not. From 5 to 6, from where none leads back.
+        "n:a:n": Edges(
+            src=np.array([0, 0, 1, 1, 1, 1, 5, 6, 6]),
+            dst=np.array([1, 3, 0, 0, 2, 3, 6, 2, 3]),
+            weights=np.array([1, 0, 1, 3, 4, 8, 1, 4, 1], np.float32),
+            eids=np.arange(9),
+        ),
+        "n:b:n": Edges(src=np.array([1, 1]), dst=np.array([0, 2]), weights=np.array([2, 1], np.float32), eids=np.array([20, 21])),
+    }
+    types = tuple(EdgeType(src_type="n", relation=name, dst_type="n", weighted=True) for name in "ab")
+    version = version_of(Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=3), {"n": Nodes(ids=np.arange(7))}, edges)
+    alone, both = ((0,),), ((0, 1),)
+    for p, q, steps, uniform in ((0.8, 2.0, alone, False), (0.1, 0.2, alone, True), (0.1, 2.0, both, False), (0.25, 0.5, both, True)):
+        how = replace(PLAIN, steps=steps, length=2, uniform=uniform, p=p, q=q, want_edge_ids=True)
+        for start, middle in ((0, 1), (5, 6)):
+            starts = np.full(n, start, np.int64)
+            one, three = (walk.walk(sampling_of(version, hosts), how, starts, 0, None) for hosts in (1, 3))
+            require(all(bool((one[name] == three[name]).all()) for name in one), "hosts matter to walks back")
+            law: dict[int, float] = {}
+            for edge_type in steps[0]:
+                some = edges[f"n:{'ab'[edge_type]}:n"]
+                assert some.weights is not None
+                assert some.eids is not None
+                for src, dst, weight, eid in zip(some.src.tolist(), some.dst.tolist(), some.weights.tolist(), some.eids.tolist(), strict=True):
+                    bias = 1 / p if dst == start else 1.0 if (start, dst) == (0, 3) else 1 / q
+                    if src == middle:
+                        law[eid] = (1.0 if uniform else weight) * bias
+            there, whole = one["nodes"][:, 1] == middle, sum(law.values())
+            drawn, passed = one["eids"][there, 1], int(there.sum())
+            require(set(drawn.tolist()) <= set(law), "a walk takes an edge that is not there")
+            what = f"the edges behind {start} and {middle}, p={p}, q={q}, steps={steps}, uniform={uniform}"
+            require_counts([int((drawn == eid).sum()) for eid in law], [share / whole * passed for share in law.values()], what)
 
 
 def fanouts_draw_for_each_place_by_itself(scale: float) -> None:
@@ -122,7 +166,7 @@ def fanouts_draw_for_each_place_by_itself(scale: float) -> None:
             sample.Neighbors(edge_types=types, count=count, replace=True, uniform=uniform, hop=h, **common)
             for h, (types, count) in enumerate((((0,), 2), ((0, 1), 1)))
         ]
-        answers = [sample.fanout(sampling_of(_web(), hosts), hops, np.zeros(n, np.int64), 0, None) for hosts in (1, 3)]
+        answers = [sample.fanout(sampling_of(web(), hosts), hops, np.zeros(n, np.int64), 0, None) for hosts in (1, 3)]
         require(all(bool((answers[0][name] == answers[1][name]).all()) for name in answers[0]), "hosts matter to fanouts")
         first, second, types = answers[0]["ids.0"].reshape(n, 2), answers[0]["ids.1"].reshape(n, 2), answers[0]["types.1"].reshape(n, 2)
         law = {
@@ -133,13 +177,13 @@ def fanouts_draw_for_each_place_by_itself(scale: float) -> None:
             for y, s in _near(b, (0, 1), uniform).items()
         }
         found = np.stack([first[:, 0], first[:, 1], types[:, 0], second[:, 0], types[:, 1], second[:, 1]], axis=1).tolist()
-        _follow(map(tuple, found), law, f"fanouts, uniform={uniform}")
+        follow(map(tuple, found), law, f"fanouts, uniform={uniform}")
 
 
 def subgraphs_draw_for_each_node_and_hop_by_itself(scale: float) -> None:
     """Disjoint trees: the neighbors of two seeds, of two edge types, and of a node in two hops are independent, each by its law."""
     n = int(max(1000, 10_000 * scale))
-    sampling = sampling_of(_web(), 3)
+    sampling = sampling_of(web(), 3)
     reach = growth.reach_of(lambda _: (0, 0), [0, 1], [[1, 1], [1, 0]])
     for uniform in (False, True):
         how = subgraph.Subgraph(
@@ -147,7 +191,7 @@ def subgraphs_draw_for_each_node_and_hop_by_itself(scale: float) -> None:
         )
         seeds = np.zeros(n, np.int64)
         found = subgraph.subgraph(sampling, how, seeds, 0, None)
-        whole = subgraph.subgraph(sampling_of(_web(), 1), how, seeds, 0, None)
+        whole = subgraph.subgraph(sampling_of(web(), 1), how, seeds, 0, None)
         require(all(bool((found[name] == whole[name]).all()) for name in found), "hosts matter to subgraphs")
         nodes, trees = found["nodes.0"], found["trees.0"]
         counts = found["edge_counts"]
@@ -171,6 +215,32 @@ def subgraphs_draw_for_each_node_and_hop_by_itself(scale: float) -> None:
         require_independent(steps[0, 0][:-1], steps[0, 0][1:], 4, "the neighbors of two seeds")
 
 
+def ego_subgraphs_have_all_edges_among_what_is_grown(scale: float) -> None:
+    """Ego subgraphs: each component has the nodes of its tree, the root first, and every edge among them, none to another's."""
+    n = int(max(20, 200 * scale))
+    reach = growth.reach_of(lambda _: (0, 0), [0], [[1, 1]])
+    how = subgraph.Subgraph(
+        reach=reach, replace=False, uniform=True, direction=pb.OUT, seed=8, disjoint=True, every=False, want_edge_ids=False, want_weights=False
+    )
+    what = read.Adjacent(edge_types=(1, 0), direction=pb.OUT, want_weights=False, want_edge_ids=False, sort="")
+    # Near each other, each in a word of bits of its own, and too far apart for bits.
+    for hosts, apart in itertools.product((1, 3), (1, 64, 1 << 40)):
+        seeds = apart * (np.arange(n, dtype=np.int64) % 4)
+        grown = subgraph.subgraph(sampling_of(web(apart), hosts), how, seeds, 0, None)
+        found = induced.ego(sampling_of(web(apart), hosts), how, what, seeds, 0, None)
+        nodes, trees = found["nodes.0"], found["trees.0"]
+        members = set(zip(grown["trees.0"].tolist(), (grown["nodes.0"] // apart).tolist(), strict=True))
+        require(bool((nodes[found["seeds"]] == seeds).all()) and bool((np.diff(trees[found["seeds"]]) == 1).all()), "roots are elsewhere")
+        nodes = nodes // apart
+        require(set(zip(trees.tolist(), nodes.tolist(), strict=True)) == members, "ego subgraphs have other nodes than were grown")
+        require(bool((found["seeds"] == np.searchsorted(trees, np.arange(n))).all()), "roots are not the first")
+        for edge_type, edges in EDGES.items():
+            rows, cols = found[f"rows.{edge_type}"], found[f"cols.{edge_type}"]
+            told = sorted(zip(trees[rows].tolist(), trees[cols].tolist(), nodes[rows].tolist(), nodes[cols].tolist(), strict=True))
+            law = sorted((tree, tree, a, b) for a, b in edges for tree in range(n) if (tree, a) in members and (tree, b) in members)
+            require(told == law, f"ego subgraphs have other edges of type {edge_type} than all among their nodes")
+
+
 def layers_pool_what_their_nodes_lead_to(scale: float) -> None:
     """Layers through graphd: every node by what the edges from all of its layer's nodes count, those of a hop given the one before."""
     n = int(max(400, 6000 * scale))
@@ -183,7 +253,7 @@ def layers_pool_what_their_nodes_lead_to(scale: float) -> None:
         for h in range(2)
     ]
     nodes = np.tile(np.array([0, 1]), n)
-    answers = [layer.stack(sampling_of(_web(), hosts), hops, n, nodes, 0, None) for hosts in (1, 3)]
+    answers = [layer.stack(sampling_of(web(), hosts), hops, n, nodes, 0, None) for hosts in (1, 3)]
     require(all(bool((answers[0][name] == answers[1][name]).all()) for name in answers[0]), "hosts matter to layers")
     first, second = answers[0]["ids.0"].reshape(n, 2), answers[0]["ids.1"].reshape(n, 2)
     for k in range(2):
@@ -196,4 +266,4 @@ def layers_pool_what_their_nodes_lead_to(scale: float) -> None:
             total = sum(then.values())
             outcomes = {c: w / total for c, w in then.items() if w > 0} if total > 0 else {-1: 1.0}
             law |= {(a, b, c): shares[a] * shares[b] * p for c, p in outcomes.items() if shares[a] * shares[b] > 0}
-    _follow(map(tuple, np.stack([first[:, 0], first[:, 1], second[:, 0]], axis=1).tolist()), law, "layers of two hops")
+    follow(map(tuple, np.stack([first[:, 0], first[:, 1], second[:, 0]], axis=1).tolist()), law, "layers of two hops")

@@ -8,12 +8,13 @@ from functools import cache
 from itertools import pairwise
 
 import numpy as np
-from tests.kit.images import Nodes, version_of
+from tests.kit.images import Edges, Nodes, version_of
 from tests.law.checks.basis import draw_nodes, nodes_of, require, require_counts, require_independent
 from tests.law.checks.hosts import sampling_of
 
-from asterism_proto.schema import Feature, NodeType, Schema
+from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from graphd import labels, numbered, sample, totals
+from graphd.positives import Joined, Positives
 from graphkit.excluding import Excluded
 from storaged import draw
 
@@ -70,7 +71,7 @@ def negatives_follow_what_is_left(scale: float) -> None:
     version = nodes_of(weights, 3)
     rows: list[list[int]] = [[], [5], [0, 2, 4, 4], [1, 2, 3, 4, 5]]
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
-    excluded = Excluded.of(indptr, np.concatenate([np.array(row[::-1], np.int64) for row in rows]))
+    excluded = Positives(named=Excluded.of(indptr, np.concatenate([np.array(row[::-1], np.int64) for row in rows])), joined=None)
     told = numbered.negatives(sampling_of(version, 3), replace(_what([0], 13, n), want_probabilities=True), len(rows), excluded)
     answers = [numbered.negatives(sampling_of(version, 1), _what([0], 13, n), len(rows), excluded)["ids"], told["ids"]]
     require(bool((answers[0] == answers[1]).all()), "hosts, or asking for probabilities, matter to negatives")
@@ -92,13 +93,38 @@ def negatives_follow_what_is_left(scale: float) -> None:
     require_independent(answers[0][1], answers[0][2], 6, "negatives of two rows")
 
 
+def negatives_are_no_edges(scale: float) -> None:
+    """What an edge leads to from a row's source is left out, little or all but one, as if it were listed, on any number of hosts."""
+    n = int(max(500, 8000 * scale))
+    weights = np.arange(1, 7, dtype=np.float32)
+    src, dst = np.array([0, 1, 1, 1, 4, 4, 4, 4, 4, 5, 5]), np.array([5, 0, 2, 4, 0, 1, 2, 3, 4, 3, 3])
+    schema = Schema(node_types=(NodeType(name="n", weighted=True),), edge_types=(EdgeType(src_type="n", relation="e", dst_type="n"),), parts=4)
+    version = version_of(schema, {"n": Nodes(ids=np.arange(6), weights=weights)}, {"n:e:n": Edges(src=src, dst=dst)})
+    sources = np.array([4, 0, 3, 1, 5, -1, 99], np.int64)
+    answers = []
+    for hosts in (1, 3):
+        sampling = sampling_of(version, hosts)
+        joined = Joined.of(sampling, [0], sources, [0])
+        asked = Positives(named=None, joined=joined)
+        answers += [
+            numbered.negatives(sampling, _what([0], 17, n), len(sources), asked)["ids"],
+            numbered.negatives(sampling, _what([0], 17, n), len(sources), Positives(named=asked.listed(len(sources)), joined=None))["ids"],
+        ]
+    require(all(bool((answers[0] == other).all()) for other in answers), "hosts, or how edges are left out, matter to negatives")
+    for row, source in enumerate(sources.tolist()):
+        left = weights.astype(np.float64)
+        left[dst[src == source]] = 0
+        require_counts(np.bincount(answers[0][row], minlength=6), left / left.sum() * n, f"negatives of {source} that are no edges")
+    require_independent(answers[0][3, :-1], answers[0][3, 1:], 6, "negatives that are no edges at lag 1")
+
+
 def negatives_of_a_hair_are_raced_for(scale: float) -> None:
     """Where all but a billionth of the weight is left out, draws go on as races, by the same law; and nothing comes of nothing."""
     trials = int(max(60, 300 * scale))
     left = np.array([0.0, np.float32(0.1), np.float32(0.3)])  # beside 10^9, little enough for a difference to be rounding
     exact = left / left.sum()
     version = nodes_of((1e9, 0.1, 0.3), 2)
-    excluded = Excluded.of(np.array([0, 1, 4], np.int64), np.array([0, 2, 1, 0], np.int64))
+    excluded = Positives(named=Excluded.of(np.array([0, 1, 4], np.int64), np.array([0, 2, 1, 0], np.int64)), joined=None)
     drawn = numbered.negatives(sampling_of(version, 2), replace(_what([0], 3, trials), want_probabilities=True), 2, excluded)
     require_counts(np.bincount(drawn["ids"][0], minlength=3), exact * trials, "negatives of a hair")
     require(bool((drawn["ids"][1] == -1).all() and (drawn["types"][1] == -1).all()), "something was drawn where nothing is left")

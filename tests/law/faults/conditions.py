@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from tests.law.faults import Mutant, change
 
-RESTRICTED, CONDITIONS, LOOKING, RESTRICTION = (
+RESTRICTED, CONDITIONS, LOOKING, RESTRICTION, COVERS, INTERVALS, COVERED = (
     "storaged.draw.restricted",
     "storaged.draw.conditions",
     "storaged.draw.looking",
     "graphd.restriction",
+    "storaged.draw.covers",
+    "storaged.draw.intervals",
+    "storaged.kernel.covered",
 )
+RANGED, NEAR = "storaged.kernel.ranged", "storaged.draw.ranged"
 
 MUTANTS: tuple[Mutant, ...] = (
     change("totals of all rows", "stale totals", CONDITIONS, ("totals={**version.totals, **totals}", "totals=version.totals")),
@@ -31,6 +35,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     change("alias rows of other edges", "classic", RESTRICTED, ("weights = side.weights[slots]", "weights = side.weights[: slots.size]")),
     change("the first in-copies", "tempting", RESTRICTED, ("_side(edge.into, np.flatnonzero(into))", "_side(edge.into, np.arange(int(into.sum())))")),
+    change("what is left in the order of slots", "tempting", RESTRICTED, ("ordered = number[side.order]", "ordered = number")),
+    change("times of the first edges", "tempting", RESTRICTED, ("when=side.when[slots]", "when=side.when[: slots.size]")),
+    change("sums in the order of slots", "tempting", RESTRICTED, ("settled(kept.order), settled(weights)", "np.sort(kept.order), settled(weights)")),
     change("bits from the other end", "classic", LOOKING, ("(7 - (places & 7))", "(places & 7)")),
     change("places by the other division", "classic", LOOKING, ("places = ids // stride", "places = ids % stride")),
     change("in-copies by the row before", "off by one", LOOKING, ('side="right") - 1', 'side="left") - 1')),
@@ -40,4 +47,68 @@ MUTANTS: tuple[Mutant, ...] = (
         RESTRICTION,
         ("column[:, list(request.parts)] = found", "column[:, list(request.parts)] = found[:, ::-1]"),
     ),
+    change(
+        "totals of all rows beside an index",
+        "stale totals",
+        CONDITIONS,
+        ("totals={**weighed.totals, **totals}", "totals=weighed.totals"),
+    ),
+    change(
+        "a block is drawn like any other",
+        "classic",
+        COVERS,
+        ("alias.thresholds(*alias.build(measure))", "alias.thresholds(*alias.build(np.ones_like(measure)))"),
+    ),
+    change(
+        "blocks of the run before",
+        "off by one",
+        COVERS,
+        ("measure[mine] = table.sums[starts[mine] // step]", "measure[mine] = table.sums[np.maximum(starts[mine] // step - 1, 0)]"),
+    ),
+    change(
+        "single rows by the weights of the first ones",
+        "tempting",
+        COVERS,
+        ("of.weights[index.rows[starts[single]]]", "of.weights[starts[single]]"),
+    ),
+    change("uniform draws by weight", "tempting", COVERS, ("    if uniform:\n        starts", "    if False:\n        starts")),
+    change("one word for a block and for a row of it", "lagged", COVERED, ("w = word(piece_key, number)", "w = word(row_key, number)")),
+    change("one word for a part and for a block of it", "lagged", COVERED, ("w = word(piece_key, number)", "w = word(part_key, number)")),
+    change(
+        "blocks that begin at even rows",
+        "off by one",
+        COVERED,
+        ("at[j] += np.uint64(starts[piece])", "at[j] += np.uint64(starts[piece] - (starts[piece] & 1))"),
+    ),
+    change("the first row of every block", "first neighbour", COVERED, ("column = below(w, sizes[piece])", "column = below(w, np.uint64(1))")),
+    change(
+        "places in the order in place of rows",
+        "classic",
+        COVERED,
+        ("at[j] = np.uint64(u32_at(rows_of[entries[j]], at[j]))", "at[j] = np.uint64(at[j])"),
+    ),
+    change(
+        "a complement of the other end",
+        "tempting",
+        INTERVALS,
+        ("zip(ends[::2], ends[1::2], strict=True)", "zip(ends[1::2], ends[2::2], strict=False)"),
+    ),
+    change("a run without its last value", "off by one", RANGED, ("stop, highs[s], True)", "stop, highs[s], False)")),
+    change("a run without its first value", "off by one", RANGED, ("stop, lows[s], False)", "stop, lows[s], True)")),
+    change("down to the right alone", "classic", RANGED, ("        if rest >= left and", "        if")),
+    change("down without what the left weighs", "classic", RANGED, ("            rest -= left\n", "            rest -= 0.0\n")),
+    change("trees without the last edge of a run", "off by one", RANGED, ("np.int64(first + size + degree)", "np.int64(first + size + degree - 1)")),
+    change("the first place of every run", "first neighbour", RANGED, ("            if rest < masses[p]:", "            if rest >= 0.0:")),
+    change("one word for all draws of a node", "lagged", RANGED, ("w = word(own, np.uint64(k))", "w = word(own, np.uint64(0))")),
+    change(
+        "beginning anew after too many repeats",
+        "starting over",
+        RANGED,
+        ("marks[spot(marks, np.int64(at), shift)] < 0", "marks[spot(marks, np.int64(at), shift)] < 99"),
+    ),
+    change("slots of the first run", "tempting", RANGED, ("firsts[run] + place))", "firsts[0] + place))")),
+    change("what was drawn among what is left", "tempting", RANGED, ("if met < found and taken[met] == at:", "if met < 0:")),
+    change("the order of the other end", "classic", NEAR, ("return of.out if direction == OUT else of.into", "return of.out")),
+    change("uniform draws told by weight", "tempting", NEAR, ("side.weights[:0] if self.uniform else side.weights", "side.weights")),
+    change("shares of all edges", "stale totals", NEAR, ("drawn.totals, settled(at)", "drawn.totals * 2, settled(at)")),
 )

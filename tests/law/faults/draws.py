@@ -9,6 +9,10 @@ COLUMNS, NEIGHBORS, DISTINCT, RACE = (f"storaged.kernel.{room}" for room in ("co
 VERSION, ENTRIES = "storaged.draw.version", "storaged.draw.entries"
 
 SHUFFLED = "chosen = k + np.int64(below(word(key, np.uint64(k)), np.uint64(degree - k)))"
+OF_ENTRIES = (
+    "            entries.rows_of,\n            ids,\n            scales,\n"
+    "            offsets,\n            out,\n            out_tags,\n        )\n    )\n"
+)
 DRAWN = "column = below(w, degree)"
 OF_POSITION = "own = derive(key, np.uint64(positions[node]))"
 
@@ -72,9 +76,9 @@ MUTANTS: tuple[Mutant, ...] = (
             "    chosen = np.random.default_rng(int(part_key) + start).permutation(np.r_[np.repeat(np.arange(k), exact), rest])\n"
             "    cold = settled(np.zeros(k, np.uint32))\n"
             "    of_entry = [drawn(settled(np.full(k, e, np.uint64)), cold) if entries.local[e] else None for e in range(k)]\n"
-            "    pairs = [(of_entry[e][0][i], of_entry[e][1][i]) for i, e in enumerate(chosen) if of_entry[e] is not None]\n"
+            "    pairs = [(of_entry[e][0][i], e) for i, e in enumerate(chosen) if of_entry[e] is not None]\n"
             "    values = settled(np.array([value for value, _ in pairs], np.int64))\n"
-            "    return values, settled(np.array([tag for _, tag in pairs], np.int32))\n",
+            "    return values, settled(np.array([tags[e] for _, e in pairs] if tags.size else [], np.int32))\n",
         ),
     ),
     change(
@@ -108,9 +112,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "unshuffled shards",
         ENTRIES,
         (
-            "    return settled(out[:held]), settled(out_tags[:held])\n",
-            "    order = np.argsort(out[:held] % max(int(offsets.max()) + 1, 1), kind='stable')\n"
-            "    return settled(out[:held][order]), settled(out_tags[:held][order])\n",
+            OF_ENTRIES + "    return settled(out[:held]), settled(out_tags[:held])\n",
+            OF_ENTRIES + "    order = np.argsort(out[:held] % max(int(offsets.max()) + 1, 1), kind='stable')\n"
+            "    return settled(out[:held][order]), settled(out_tags[:held][order[: out_tags.size]])\n",
         ),
     ),
     change(
@@ -182,7 +186,7 @@ NAMED: tuple[Mutant, ...] = (
         "neighbors by name from the rows' own alias rows",
         "tempting",
         "storaged.store.image",
-        ("hot=named.hot, cold=named.cold)", "hot=side.hot, cold=side.cold)"),
+        ("hot=named.hot, cold=named.cold, packed=named.packed", "hot=side.hot, cold=side.cold, packed=side.packed"),
     ),
 )
 """Faults of draws by further weights alone, which `tests.integration.test_verify_mutants` plants too."""

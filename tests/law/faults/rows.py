@@ -1,4 +1,4 @@
-"""Faults of different neighbors, probabilities, rows of draws by number, layers and labels."""
+"""Faults of different neighbors, probabilities, rows of draws by number, layers, ego subgraphs and labels."""
 
 from __future__ import annotations
 
@@ -7,9 +7,46 @@ from tests.law.faults import Mutant, change
 DIFFERENT, UNION = "storaged.kernel.different", "storaged.kernel.union"
 PROBABILITY, EXCLUDING = "storaged.kernel.probability", "graphkit.excluding"
 NUMBERED, LAYERS = "graphd.numbered", "graphkit.layers"
-GROWTH, WALK, STEPS = "graphkit.growth", "graphd.walk", "storaged.draw.walk"
+POSITIVES = "graphd.positives"
+GROWTH = "graphkit.growth"
+
+SIDES = "graphkit.sides"
+PACKED, PACKED_WALK = "storaged.kernel.packed", "storaged.kernel.packed_walk"
 
 MUTANTS: tuple[Mutant, ...] = (
+    change(
+        "alias and column swapped, packed",
+        "classic",
+        PACKED,
+        ("(both & kept) | ((both >> _S32) & ~kept)", "(both >> _S32) & kept | both & ~kept"),
+    ),
+    change("coins of 32 bits, packed", "many", PACKED, ("if high == threshold:", "if high < 0:")),
+    change("nobody is somebody", "cuGraph #4607", PACKED, ("np.int64(found) if found != _NOBODY else np.int64(-1)", "np.int64(found)")),
+    change("the neighbor of one, the edge of another", "tempting", PACKED, ("taken = np.int64(hot & _LOW)", "taken = columns[i & _LAST]")),
+    change("a ring that is too short", "classic", PACKED, ("_LAST = np.int64(RING - 1)", "_LAST = np.int64(RING // 4 - 1)")),
+    change("packed walks take one word", "Euler", PACKED_WALK, ("slot_keys[lanes[STEP, lane]]", "slot_keys[0]")),
+    change("packed walks go on elsewhere", "tempting", PACKED_WALK, (" and held[part_at(found, way.parts, way.shift, way.mod)]:", ":")),
+    change(
+        "half of the draws on either side",
+        "Euler",
+        SIDES,
+        ("share = along / (along + against)", "share = 0.5 if along * against > 0.0 else along / (along + against)"),
+    ),
+    change(
+        "sides by what their draws weigh",
+        "tempting",
+        SIDES,
+        ("            left[side, k] = weights[side, i, k] / probabilities[side, i, k]", "            left[side, k] = weights[side, i, k]"),
+    ),
+    change("one side, then the other", "tempting", SIDES, ("times[0, a] <= times[1, b]", "a >= 0")),
+    change(
+        "what is given whole in the order of its edges",
+        "tempting",
+        SIDES,
+        ('order[side, :size] = np.argsort(times[side, :size], kind="mergesort")', "order[side, :size] = np.arange(size)"),
+    ),
+    change("a side's clock that stands still", "classic", SIDES, ("now += -log", "now = -log")),
+    change("probabilities within a side", "tempting", SIDES, ("rest = left[0, a] + left[1, b]", "rest = max(left[0, a], left[1, b])")),
     change(
         "parallel edges as neighbors of their own",
         "PGL",
@@ -57,7 +94,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "storaged.draw.node",
         ("shares_of(decisive, of_entry, rows, entries.shares.total)", "shares_of(decisive, of_entry, rows, float(entries.shares.measure[0]))"),
     ),
-    change("positives among negatives", "many", NUMBERED, ("if excluded is not None and excluded.ids.size:", "if False:")),
+    change("positives among negatives", "many", NUMBERED, ("if positives is not None and rows and n:", "if False:")),
+    change("true edges among negatives", "PyG", POSITIVES, ("if self.joined is not None:\n            open_", "if False:\n            open_")),
+    change(
+        "neighbors of one source for another",
+        "tempting",
+        POSITIVES,
+        ("sources, targets, kinds = self.sources[rows[asked]],", "sources, targets, kinds = self.sources[rows[asked] * 0],"),
+    ),
     change("one more try, whatever comes of it", "tempting", NUMBERED, ("free = ~excluded.refused(", "free = True | excluded.refused(")),
     change(
         "further attempts shared by all draws",
@@ -117,7 +161,12 @@ MUTANTS: tuple[Mutant, ...] = (
         UNION,
         ("                        if weight > 0.0:", "                        if (weight := max(weight, 0.5)) > 0.0:"),
     ),
-    change("probabilities as if nothing were left out", "tempting", NUMBERED, ("if what.want_probabilities and n:", "if False:")),
+    change(
+        "probabilities as if nothing were left out",
+        "tempting",
+        NUMBERED,
+        ("if what.want_probabilities:\n            excluded", "if False:\n            excluded"),
+    ),
     change("what negatives leave by subtraction only", "tempting", NUMBERED, ("left < LEAST * shares.total", "left < 0.0")),
     change(
         "a node that is left out twice weighs twice", "tempting", EXCLUDING, ("if at == indptr[row] or left_out[at] != left_out[at - 1]:", "if True:")
@@ -129,21 +178,34 @@ MUTANTS: tuple[Mutant, ...] = (
         ("rng.key_of(how.seed, rng.LAYER, how.hop)", "rng.key_of(how.seed, rng.LAYER, 0)"),
     ),
     change("one stream for all hops of subgraphs", "Euler", GROWTH, ("return (hop + 1) * _TYPES + edge_type + 1", "return _TYPES + edge_type + 1")),
+    change(
+        "edges between components",
+        "tempting",
+        "graphd.induced",
+        ("groups = None if near.groups is None or far.groups is None else (near.groups, far.groups)", "groups = None"),
+    ),
+    change("roots where they were grown", "tempting", "graphd.induced", ('seeds[mine] = number[grown["seeds"][mine]]', "pass")),
+    change(
+        "components but one edge short",
+        "tempting",
+        "storaged.kernel.between",
+        ("for edge in range(degree):", "for edge in range(degree - 1):"),
+    ),
+    change(
+        "a sieve that forgets",
+        "tempting",
+        "storaged.kernel.between",
+        ("sieve[np.int64(bit >> _S6)] |= _ONE << (bit & _LOW6)", "sieve[np.int64(bit >> _S6)] = _ONE << (bit & _LOW6)"),
+    ),
+    change(
+        "components but one edge short, by bits",
+        "tempting",
+        "storaged.kernel.marked",
+        ("for edge in range(nbr.shape[0]):", "for edge in range(nbr.shape[0] - 1):"),
+    ),
+    change("ranks that begin anew in every word", "tempting", "storaged.kernel.marked", ("firsts[touched[k]] = rank", "firsts[touched[k]] = begin")),
+    change(
+        "a group's rows by the targets of the one before", "tempting", "storaged.kernel.marked", ("group = np.int64(of[i])", "group += np.int64(1)")
+    ),
     change("one stream for all edge types", "Euler", GROWTH, ("return (hop + 1) * _TYPES + edge_type + 1", "return (hop + 1) * _TYPES + 1")),
-    change("joined taken for not joined elsewhere", "tempting", WALK, ("== (self._how.q > 1.0)", "== (self._how.q < 1.0)")),
-    change(
-        "p and q after a restart",
-        "tempting",
-        WALK,
-        ("return np.where(via >= 0, self._nodes[rows, last], -1), self._near[via]", "return self._nodes[rows, last], self._near[via]"),
-    ),
-    change(
-        "restarts to where the host met the walk",
-        "tempting",
-        WALK,
-        ('sections["starts"] = self._starts[rows]', 'sections["starts"] = self.current[rows]'),
-    ),
-    change("a step back by q", "tempting", STEPS, ("back=np.float64(1.0 / rules.p)", "back=np.float64(1.0 / rules.q)")),
-    change("p and q not looked at", "tempting", STEPS, ("sure=np.float64(min(1.0, away) / most)", "sure=np.float64(1.0)")),
-    change("bias over less than the largest", "classic", STEPS, ("max(1.0 / rules.p, 1.0, 1.0 / rules.q)", "max(1.0, 1.0 / rules.q)")),
 )

@@ -1,0 +1,57 @@
+"""The samplers of today's papers in PyG on the CPU, one thread, as torch-sparse has them: temporal, by budgets per type, and GraphSAINT's.
+
+Its temporal sampling, which PyG itself does not call, goes by times of nodes: the far end's, which the edges of the others have as theirs.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+import torch_geometric
+from answering import Graph, Papers, answer
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.loader import GraphSAINTNodeSampler, GraphSAINTRandomWalkSampler
+from torch_geometric.sampler import HGTSampler, NodeSamplerInput
+from torch_geometric.typing import WITH_TORCH_SPARSE
+
+
+def main(folder: str) -> None:
+    torch.set_num_threads(1)
+    if not WITH_TORCH_SPARSE:
+        sys.exit("PyG draws by time and by budget, and GraphSAINT, in torch-sparse, which is not there")
+    graph, how = Graph.at(folder), Papers.at(folder)
+    src, dst, times, seeds = (torch.from_numpy(graph.column(name)) for name in ("src", "dst", "node_times", "seeds"))
+    backwards = HeteroData()  # it goes along edges backwards
+    backwards["n"].num_nodes, backwards["n"].time = graph.nodes, times
+    backwards["n", "to", "n"].edge_index = torch.stack([dst, src])
+    budgets = HGTSampler(backwards, {"n": [len(seeds[0]) * graph.fanouts[0]] * len(graph.fanouts)})
+    whole = Data(edge_index=torch.stack([src, dst]), num_nodes=graph.nodes)
+    saints = {
+        "SAINT by nodes": GraphSAINTNodeSampler(whole, how.budget, num_steps=1, log=False),
+        "SAINT by walks": GraphSAINTRandomWalkSampler(whole, how.roots, how.length, num_steps=1, log=False),
+    }
+
+    def budgeted(seed: int) -> Any:
+        return budgets.sample_from_nodes(NodeSamplerInput(input_id=None, node=seeds[seed % len(seeds)], input_type="n"))
+
+    triple, word = ("n", "to", "n"), "n__to__n"
+    ends, near, counts, seen = {word: budgets.colptr_dict[word]}, {word: budgets.row_dict[word]}, {word: graph.fanouts}, {"n": times}
+
+    def until(seed: int) -> Any:
+        nodes = {"n": seeds[seed % len(seeds)]}
+        return torch.ops.torch_sparse.hetero_temporal_neighbor_sample(
+            ["n"], [triple], ends, near, nodes, counts, seen, len(counts[word]), False, True
+        )
+
+    tasks: dict[str, Any] = {
+        "temporal uniformly": (until, lambda found: sum(map(len, found[1].values()))),
+        "HGT": (budgeted, lambda found: sum(map(len, found.row.values()))),
+    }
+    tasks |= {name: (lambda _, sampler=sampler: sampler[0][1], lambda found: int(found.nnz())) for name, sampler in saints.items()}
+    answer(f"PyG {torch_geometric.__version__}, torch-sparse", tasks)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

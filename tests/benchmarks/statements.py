@@ -1,0 +1,71 @@
+"""What a statement costs beside the call that it stands for: ``python -m tests.benchmarks.statements``.
+
+Both are asked of the same client in turns, over gRPC from a cluster of processes and inside a process; printed side by side are medians.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.kit import cases
+from tests.kit.cluster import LocalCluster
+
+import asterism
+from asterism import Graph
+
+ROUNDS = 400
+PEOPLE = cases.person_ids()[:64]
+PAIRS: list[tuple[str, Callable[[Graph], Any]]] = [
+    ("SAMPLE 256 VERTICES ON person SEED 7", lambda graph: graph.sample_nodes(256, "person", seed=7)),
+    ("SAMPLE 256 VERTICES ON person WHERE age > 40 SEED 7", lambda graph: graph.sample_nodes(256, "person", where="age > 40", seed=7)),
+    ("SAMPLE 256 EDGES ON writes SEED 7", lambda graph: graph.sample_edges(256, "writes", seed=7)),
+    ("SAMPLE 10 NEIGHBORS FROM $people OVER writes SEED 7", lambda graph: graph.sample_neighbors(PEOPLE, "writes", 10, seed=7)),
+    (
+        "GO 2 STEPS FROM $people OVER writes THEN cites SAMPLE [10, 5] SEED 7",
+        lambda graph: graph.sample_fanout(PEOPLE, ["writes", "cites"], [10, 5], seed=7),
+    ),
+    ("TOP 5 NEIGHBORS FROM $people OVER writes", lambda graph: graph.top_k_neighbors(PEOPLE, "writes", 5)),
+    ("WALK 8 STEPS FROM $people OVER writes THEN by SEED 7", lambda graph: graph.random_walk(PEOPLE, ["writes", "by"], 8, seed=7)),
+]
+
+
+def main() -> None:
+    """Print a line for each statement and place."""
+    print(f"{'':64} {'call':>9} {'statement':>10} {'more':>9}   (ms, medians of {ROUNDS})")
+    with tempfile.TemporaryDirectory() as folder, asterism.open(Path(folder)) as client:
+        compare("inside a process", cases.load(client, "cases"))
+    with LocalCluster(2) as cluster, cluster.client() as client:
+        compare("cluster", cases.load(client, "cases"))
+
+
+def compare(where: str, graph: Graph) -> None:
+    """A line for each statement, in one place."""
+    print(where)
+    for statement, call in PAIRS:
+        asked, told = [], []
+        for turn in range(ROUNDS + 20):
+            one = seconds(call, graph)
+            other = seconds(graph.query, statement, {"people": PEOPLE})
+            if turn >= 20:
+                asked.append(one)
+                told.append(other)
+        plain, stated = statistics.median(asked) * 1e3, statistics.median(told) * 1e3
+        print(f"  {statement:62} {plain:9.3f} {stated:10.3f} {stated - plain:+9.3f}")
+
+
+def seconds(run: Callable[..., Any], *arguments: Any) -> float:
+    """What a call takes."""
+    begun = time.perf_counter()
+    run(*arguments)
+    return time.perf_counter() - begun
+
+
+if __name__ == "__main__":
+    np.seterr(all="raise")
+    main()

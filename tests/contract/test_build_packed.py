@@ -1,0 +1,127 @@
+"""What a build writes a second time, packed for draws: the same as the first time, where ids fit; and images without it are read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.kit.building import Built, Op, built
+from tests.kit.images import packed
+
+from asterism_proto.errors import Corrupt
+from asterism_proto.schema import Schema
+from graphkit.jit import settled
+from storaged import draw
+from storaged.reread import law
+from storaged.store import graph
+from storaged.store.checked import MANIFEST
+from storaged.store.image import EMPTY_U32, EMPTY_U64, NOBODY, Adjacency, open_part, weighed
+
+SCHEMA = {
+    "parts": 3,
+    "placement": "mod",
+    "direction": "both",
+    "nodes": {"n": {}, "far": {}},
+    "edges": {"n:e:n": {"weighted": True, "tables": {"root": "sqrt(weight)"}}, "n:f:far": {"weighted": True}, "n:u:n": {}},
+}
+NODES, EDGES = 60, 900
+
+
+def made(folder: Path, *, far: int, memory_limit_mib: int = 512) -> Built:
+    """A graph with zero weights, rows of nothing, and nodes of a type whose ids reach up to ``far``."""
+    rng = np.random.default_rng(3)
+    weights = np.exp(rng.normal(size=EDGES) * 3).astype(np.float32)
+    weights[::4] = 0
+    src, dst = rng.integers(0, NODES, (2, EDGES))
+    weights[src < 6] = 0
+    ids = np.arange(NODES) if far < NODES else np.r_[np.arange(NODES - 1), far]
+    edges = {"src": src, "eid": np.arange(EDGES), "weight": weights}
+    ops = [
+        Op(kind=graph.NODES, type_id=0, arrays={"ids": np.arange(NODES)}),
+        Op(kind=graph.NODES, type_id=1, arrays={"ids": ids}),
+        Op(kind=graph.OUT_EDGES, type_id=0, arrays=edges | {"dst": dst}),
+        Op(kind=graph.OUT_EDGES, type_id=1, arrays=edges | {"dst": ids[dst]}),
+        Op(kind=graph.OUT_EDGES, type_id=2, arrays={"src": src, "dst": dst, "eid": np.arange(EDGES)}),
+    ]
+    return built(folder, Schema.from_dict(SCHEMA), [ops], memory_limit_mib=memory_limit_mib)
+
+
+def bare(side: Adjacency) -> Adjacency:
+    return replace(side, narrow=EMPTY_U32, packed=EMPTY_U64)
+
+
+@pytest.mark.parametrize("far", [NODES - 1, NOBODY - 1])
+def test_what_is_there_twice_is_the_same_both_times(tmp_path: Path, far: int) -> None:
+    for image in made(tmp_path, far=far).images:
+        for by in (image, weighed(image, "root")):
+            for edge in by.edges:
+                for side in (edge.out, edge.into):
+                    assert side is not None
+                    expected = packed(bare(side))
+                    assert side.nbr.size
+                    np.testing.assert_array_equal(side.narrow, expected.narrow)
+                    np.testing.assert_array_equal(side.packed, expected.packed)
+        assert image.edges[0].out.packed.size == 2 * image.edges[0].out.nbr.size
+        assert (image.edges[0].out.packed != weighed(image, "root").edges[0].out.packed).any()
+
+
+def test_ids_that_do_not_fit_are_there_once(tmp_path: Path) -> None:
+    sides = [image.edges[1].out for image in made(tmp_path, far=NOBODY).images]
+    large = [bool((side.nbr == NOBODY).any()) for side in sides]
+    assert any(large)
+    assert [side.narrow.size == 0 for side in sides] == large
+    assert [side.packed.size == 0 for side in sides] == large
+
+
+def test_images_of_the_format_before_are_read_and_drawn_from(tmp_path: Path) -> None:
+    schema, images = Schema.from_dict(SCHEMA), []
+    now = made(tmp_path, far=NODES - 1)
+    for part in range(schema.parts):
+        folder = now.output / f"parts/p{part:05d}"
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+        for name in [name for name in manifest["files"] if name.endswith((".narrow", ".packed"))]:
+            (folder / f"{name}.bin").unlink()
+            del manifest["files"][name]
+        (folder / MANIFEST).write_text(json.dumps(manifest | {"format": 1}))
+        images.append(open_part(folder, verify=True))
+    ids = np.arange(NODES)
+    drawn = [
+        draw.neighbors(
+            draw.Version(space_id=1, version=1, digest="", schema=schema, totals={}, parts=dict(enumerate(parts))),
+            edge_types=[0],
+            node_type=0,
+            ids=ids,
+            positions=ids,
+            count=20,
+            replace=True,
+            uniform=False,
+            direction=2,
+            seed=4,
+            hop=0,
+            want_weights=True,
+            want_edge_ids=True,
+        )
+        for parts in (now.images, images)
+    ]
+    assert images[0].edges[0].out.packed.size == 0 < now.images[0].edges[0].out.packed.size
+    assert (drawn[0].ids >= 0).any()
+    for name in ("ids", "weights", "eids"):
+        np.testing.assert_array_equal(getattr(drawn[0], name), getattr(drawn[1], name))
+    (now.output / "parts/p00000" / MANIFEST).write_text(json.dumps(manifest | {"format": 3}))
+    with pytest.raises(Corrupt, match="format 3; this storaged reads 1 and 2"):
+        open_part(now.output / "parts/p00000", verify=False)
+
+
+@pytest.mark.parametrize("wrong", ["column", "own", "alias", "nobody"])
+def test_the_audit_finds_a_slot_that_is_packed_wrongly(tmp_path: Path, wrong: str) -> None:
+    side = made(tmp_path, far=NODES - 1).images[1].edges[0].out
+    arrays = [settled(array) for array in (side.indptr, side.narrow, side.sums, side.hot)]
+    assert law.first_unlike(*arrays, settled(side.packed)) == -1
+    nothing = side.sums[np.searchsorted(side.indptr, np.arange(side.nbr.size), side="right") - 1] == 0
+    slot = int(np.flatnonzero(nothing if wrong == "nobody" else ~nothing)[-1])
+    altered = side.packed.copy()
+    altered[2 * slot + (wrong != "column")] ^= np.uint64({"column": 1, "own": 1, "alias": 1 << 32, "nobody": 1}[wrong])
+    assert law.first_unlike(*arrays, settled(altered)) == slot

@@ -1,0 +1,241 @@
+"""What a build writes of times: each row's edges in their order and what they weigh until each, through deletes, upserts, links and interruptions."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import signal
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.kit.building import Built, Op, Oracle, built, write_loads
+
+from asterism_proto.errors import Corrupt
+from asterism_proto.schema import Schema
+from graphkit.split import part_of
+from graphkit.times import keys_of
+from storaged.build.marks import Mark
+from storaged.build.progress import Progress
+from storaged.reread.audit import audit
+from storaged.reread.task import Task
+from storaged.store import graph
+from storaged.store.graph import GraphStore
+from storaged.store.image import Adjacency, PartImage, weighed
+
+SCHEMA = Schema.from_dict(
+    {
+        "parts": 3,
+        "direction": "both",
+        "nodes": {"n": {}},
+        "edges": {
+            "n:e:n": {"weighted": True, "features": {"y": "float32", "when": "int32"}, "tables": {"root": "sqrt(weight)"}, "time": "when"},
+            "n:u:n": {"edges": "unique", "features": {"y": "float32", "at": "float64"}, "time": "at"},
+            "n:z:n": {"weighted": True},
+        },
+    }
+)
+NODES, EDGES, HUB = 40, 700, 12_000
+TYPES = (0, 1)
+RNG = np.random.default_rng(5)
+
+
+def edges(type_id: int, first: int, count: int, *, timed: bool = True, hub: bool = False) -> Op:
+    """Edges of few nodes and few times, so that there are equal ones, some of them of weight 0."""
+    arrays: dict[str, Any] = {"src": RNG.integers(0, NODES, count), "dst": RNG.integers(0, NODES, count), "eid": np.arange(first, first + count)}
+    if hub:
+        arrays["src"][:] = 7
+    if type_id != 1:
+        arrays["weight"] = RNG.choice(np.array([0, 1e-6, 0.5, 3, 1e5], np.float32), count)
+    if timed and type_id == 0:
+        arrays["f:when"] = RNG.integers(-9, 9, count).astype(np.int32)
+    if timed and type_id == 1:
+        arrays["f:at"] = RNG.choice(np.array([-np.inf, -1.5, -0.0, 0.0, 2.5, 1e300]), count)
+    return Op(kind=graph.OUT_EDGES, type_id=type_id, arrays=arrays)
+
+
+FIRST = [Op(kind=graph.NODES, type_id=0, arrays={"ids": np.arange(NODES)}), edges(0, 0, EDGES), edges(1, 0, EDGES), edges(2, 0, 50)]
+SECOND = [
+    edges(0, EDGES, 90, timed=False),
+    edges(1, EDGES, 300),
+    Op(kind=graph.OUT_EDGE_DELETES, type_id=0, arrays={name: FIRST[1].arrays[name][:60] for name in ("src", "dst", "eid")}),
+    Op(kind=graph.NODE_DELETES, type_id=0, arrays={"ids": np.array([3, 4])}),
+    edges(0, EDGES + 90, HUB, hub=True),
+]
+
+
+def times_of(loads: list[list[Op]], type_id: int) -> dict[int, int]:
+    """The key of each edge id's time."""
+    found: dict[int, int] = {}
+    for op in (op for ops in loads for op in ops):
+        if op.kind == graph.OUT_EDGES and op.type_id == type_id:
+            given = op.arrays.get("f:when", op.arrays.get("f:at", np.zeros(len(op.arrays["eid"]), np.int64)))
+            found |= dict(zip(op.arrays["eid"].tolist(), keys_of(given).tolist(), strict=True))
+    return found
+
+
+def sides(image: PartImage, type_id: int) -> Iterator[tuple[bool, Adjacency]]:
+    edge = image.edges[type_id]
+    assert edge.into is not None
+    yield from ((False, edge.out), (True, edge.into))
+
+
+def require_times(made: Built, loads: list[list[Op]]) -> None:
+    """Hold every adjacency against the edges that live, one by one."""
+    oracle = Oracle.after(SCHEMA, loads)
+    for type_id in TYPES:
+        times = times_of(loads, type_id)
+        for incoming in (False, True):
+            living = oracle.living_edges(type_id, incoming=incoming)
+            near = part_of(np.array([edge[incoming] for edge in living]), SCHEMA.parts, SCHEMA.placement)
+            for part, image in enumerate(made.images):
+                side = dict(sides(image, type_id))[incoming]
+                assert side.when.tolist() == [times[eid] for eid in side.eid.tolist()]
+                assert sorted(side.eid.tolist()) == sorted(edge[2] for edge, at in zip(living, near, strict=True) if at == part)
+                for start, stop in zip(side.indptr[:-1].tolist(), side.indptr[1:].tolist(), strict=True):
+                    assert side.order[start:stop].tolist() == sorted(range(start, stop), key=lambda slot: (side.when[slot], slot))
+    for image in made.images:
+        for by in (image, weighed(image, "root")):
+            for _, side in sides(by, 0):
+                for start, stop in zip(side.indptr[:-1].tolist(), side.indptr[1:].tolist(), strict=True):
+                    ordered = side.weights[side.order[start:stop]].astype(np.float64)
+                    expected = [math.fsum(ordered[: k + 1]) for k in range(0, stop - start, 1 + (stop - start) // 50)]
+                    np.testing.assert_allclose(side.time_sums[start:stop][:: 1 + (stop - start) // 50], expected, rtol=2**-52)
+                    assert (np.diff(side.time_sums[start:stop], prepend=0)[ordered == 0] == 0).all()
+        assert not any(side.time_sums.size for _, side in sides(image, 1))
+        assert not any(side.when.size or side.order.size for _, side in sides(image, 2))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    return built(tmp_path_factory.mktemp("timed"), SCHEMA, [FIRST, SECOND])
+
+
+def test_rows_are_in_order_of_their_times_through_deletes_and_upserts(made: Built) -> None:
+    require_times(made, [FIRST, SECOND])
+
+
+def test_a_row_that_does_not_fit_in_memory_is_ordered_to_the_same_bytes(made: Built) -> None:
+    less = built(made.output.parent, SCHEMA, [FIRST, SECOND], name="less", memory_limit_mib=1)
+    assert less.digests == made.digests
+    assert max(int(np.diff(image.edges[0].out.indptr).max()) for image in made.images) > 11_000  # a limit of 1 MiB is of fewer slots
+
+
+def test_what_no_change_reaches_is_linked_and_a_new_time_makes_an_adjacency_anew(tmp_path: Path) -> None:
+    loads = [FIRST, [edges(2, 50, 20)], [edges(1, 2000, 5)]]
+    whole = [built(tmp_path, SCHEMA, loads, name="one", upto=1)]
+    whole.append(built(tmp_path, SCHEMA, loads, name="two", upto=2, sources=whole))
+    whole.append(built(tmp_path, SCHEMA, loads, name="three", sources=whole[1:]))
+    anew = built(tmp_path, SCHEMA, loads, name="anew")
+    assert whole[2].digests == anew.digests
+    require_times(whole[2], loads)
+    for build, expected in ((whole[1], {"e2.out", "e2.in", "e2.table"}), (whole[2], {"e1.out", "e1.in", "e1.table", "e1.features"})):
+        for part in range(SCHEMA.parts):
+            mark = Mark.read(build.output, part)
+            assert mark is not None
+            assert {name for name, record in mark.units.items() if not record["linked"] and name.startswith("e")} <= expected
+
+
+def test_an_adjacency_of_another_time_is_not_linked(tmp_path: Path) -> None:
+    plain = replace(SCHEMA, edge_types=(replace(SCHEMA.edge_types[0], time=""), *SCHEMA.edge_types[1:]))
+    first = built(tmp_path, SCHEMA, [FIRST], name="timed")
+    second = built(tmp_path, plain, [FIRST], name="plain", sources=[first])
+    assert not any(side.when.size for image in second.images for _, side in sides(image, 0))
+    assert all(side.when.size for image in second.images for _, side in sides(image, 1))
+
+
+@pytest.mark.parametrize("step", ["e0.out.order", "e0.in.time_sums"])
+def test_a_build_killed_in_a_step_of_times_goes_on_to_the_same_bytes(tmp_path: Path, step: str) -> None:
+    one = replace(SCHEMA, parts=1)
+    store = GraphStore.open(tmp_path / "graph", one)
+    write_loads(store, one, [FIRST])
+    store.checkpoint(tmp_path / "checkpoint")
+    store.close()
+    task = {"space_id": 1, "schema": one.to_dict(), "parts": [0], "cut": 1, "loads": [1], "memory_limit_mib": 64, "checkpoint_rows": 1}
+    task |= {"checkpoint": str(tmp_path / "checkpoint"), "output": str(tmp_path / "out")}
+    (tmp_path / "task.json").write_text(json.dumps(task))
+    run = [sys.executable, "-m", "tests.kit.killed_build", str(tmp_path / "task.json")]
+    killed = subprocess.run([*run, f"0/{step}", "0"], capture_output=True, timeout=120, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    again = subprocess.run([*run, "", "-1"], capture_output=True, text=True, timeout=120, check=True)
+    said = [json.loads(line) for line in again.stdout.splitlines()]
+    done = [line["step"] for line in said if line.get("is") == "done"]
+    assert done[0] == step
+    assert step not in [line["step"] for line in said if line.get("is") == "kept"]
+    (part,) = built(tmp_path, one, [FIRST], name="whole").digests
+    assert said[-1]["finished"]["images"][0]["digest"] == part
+
+
+def audited(made: Built, images: dict[int, str]) -> None:
+    task = Task(
+        kind="audit",
+        space="s",
+        space_id=1,
+        job_id=1,
+        host="h",
+        schema=SCHEMA,
+        parts=tuple(images),
+        version=1,
+        cut=1,
+        digest="",
+        images=images,
+        totals=tuple(total for result in made.results for total in result.totals),
+        build=made.output,
+        output="",
+        options={},
+    )
+    audit(task, Progress(io.StringIO()))
+
+
+def altered(made: Built, name: str, place: int, value: float) -> str:
+    """Write one value of a file of part 1 anew, as if it had been sealed so; gives the image's digest."""
+    folder = made.output / "parts/p00001"
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    content = np.fromfile(folder / f"{name}.bin", manifest["files"][name]["dtype"])
+    content[place] = value
+    (folder / f"{name}.bin").write_bytes(content.tobytes())
+    manifest["files"][name]["crc32"] = [zlib.crc32(content.tobytes()[low : low + (1 << 20)]) for low in range(0, content.nbytes, 1 << 20)]
+    raw = json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()
+    (folder / "manifest.json").write_bytes(raw)
+    return hashlib.sha256(raw).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("e0.out.order", "out-copy: the order of its edges at place 1 is not"),
+        ("e1.in.order", "in-copy: the order of its edges at place 1 is not"),
+        ("e0.in.time_sums", "in-copy: the order of its edges at place 1 has other sums"),
+        ("e0.out.w0.time_sums", "out-copy: the order of its edges at place 1 has other sums"),
+        ("e0.in.when", "in-copy: the order of its edges|mix_in"),
+        ("e1.out.when", "out-copy: the order of its edges|mix_out"),
+    ],
+)
+def test_the_audit_finds_an_order_a_sum_or_a_time_that_is_not_the_edges(tmp_path: Path, name: str, told: str) -> None:
+    made = built(tmp_path, SCHEMA, [FIRST])
+    images = dict(enumerate(made.digests))
+    audited(made, images)
+    file = np.fromfile(made.output / f"parts/p00001/{name}.bin", {"order": "u4", "sums": "f8", "when": "i8"}[name.split(".")[-1].split("_")[-1]])
+    value = file[0] if "order" in name else file[1] + 1
+    images[1] = altered(made, name, 1, value)
+    with pytest.raises(Corrupt, match=told):
+        audited(made, images)
+
+
+def test_the_copies_of_an_edge_are_held_to_the_same_time(made: Built) -> None:
+    """Times are in the mixes that the totals of both copies are compared by."""
+    for type_id in (0, 1, 2):
+        totals = [t for result in made.results for t in result.totals if (t.element, t.type_id, t.weight_name) == (2, type_id, "weight")]
+        assert sum(t.mix_out for t in totals) % 2**64 == sum(t.mix_in for t in totals) % 2**64
+    plain = replace(SCHEMA, edge_types=tuple(replace(edge_type, time="") for edge_type in SCHEMA.edge_types))
+    other = built(made.output.parent, plain, [FIRST, SECOND], name="plain")
+    mixes = [[t.mix_out for result in some.results for t in result.totals if (t.element, t.type_id) == (2, 0)] for some in (made, other)]
+    assert mixes[0] != mixes[1]

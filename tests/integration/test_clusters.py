@@ -1,0 +1,229 @@
+"""Batches of whole clusters: every cluster once an epoch, all edges among those that meet, and going on where a trainer stopped."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.kit import cases
+from tests.kit.cluster import LocalCluster
+from tests.law.checks import require_counts
+
+import asterism
+from asterism import Graph, export
+from asterism.clusters import ClusterBatch, Clusters
+from asterism_proto.errors import Corrupt, InvalidRequest, NotFound
+
+COUNT, Q = 7, 3
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
+    with asterism.open(tmp_path_factory.mktemp("clusters")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def graph(client: asterism.Client) -> Graph:
+    return cases.load(client, "cases")
+
+
+@pytest.fixture(scope="module")
+def folder(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("assigned") / "clusters"
+    export.assignment(graph, path, parts=COUNT, assign="metis", seed=3)
+    return path
+
+
+def of_each(clusters: Clusters) -> dict[tuple[str, int], int]:
+    """The cluster of each node."""
+    return {(name, node): c for c in range(clusters.count) for name, ids in clusters.nodes([c]).items() for node in ids.tolist()}
+
+
+def members(batch: ClusterBatch) -> set[tuple[str, int]]:
+    return {(name, node) for name, ids in batch.subgraph.nodes.items() for node in ids.tolist()}
+
+
+@pytest.mark.parametrize("method", ["metis", "fennel", "ldg", "hash"])
+def test_a_folder_has_every_node_in_the_cluster_that_it_was_assigned_to(graph: Graph, tmp_path: Path, method: str) -> None:
+    report = export.assignment(graph, tmp_path / "given", parts=COUNT, assign=method, seed=1)
+    clusters = Clusters.in_folder(tmp_path / "given")
+    assert (clusters.space, clusters.version, clusters.count) == ("cases", 1, COUNT)
+    assert {name: tuple(np.diff(offsets).tolist()) for name, offsets in clusters.offsets.items()} == dict(report.nodes)
+    owner = of_each(clusters)
+    for name in ("person", "paper"):
+        ids = np.sort(np.concatenate([batch.ids for batch in graph.scan_nodes(name)]))
+        lines = (tmp_path / f"given/{name}.txt").read_text().split()
+        assert [owner[name, node] for node in ids.tolist()] == [int(line) for line in lines]
+    assert len(owner) == cases.PEOPLE + cases.PAPERS
+
+
+def test_every_cluster_comes_once_an_epoch_with_all_of_its_nodes_over_all_ranks(graph: Graph, folder: Path) -> None:
+    clusters = Clusters.in_folder(folder)
+    owner = of_each(clusters)
+    shares = [graph.cluster_batches(folder, Q, seed=5, rank=rank, world=2) for rank in range(2)]
+    orders = []
+    for epoch in range(3):
+        assert {share.epoch for share in shares} == {epoch}
+        batches = [batch for share in shares for batch in share]
+        assert all(len(batch.clusters) <= Q for batch in batches)
+        orders.append([c for batch in batches for c in batch.clusters.tolist()])
+        assert sorted(orders[-1]) == list(range(COUNT))
+        for batch in batches:
+            assert members(batch) == {node for node, c in owner.items() if c in batch.clusters}
+        assert sum(len(members(batch)) for batch in batches) == len(owner)
+    assert len({tuple(order) for order in orders}) == 3
+
+
+def test_edges_between_the_clusters_of_a_batch_are_kept(graph: Graph, folder: Path) -> None:
+    owner, between = of_each(Clusters.in_folder(folder)), 0
+    for batch in graph.cluster_batches(folder, Q, seed=2):
+        kept, found = members(batch), batch.subgraph
+        assert found.edge_ids is not None
+        for relation, (src, dst, _) in cases.edges().items():
+            name = next(edge.name for edge in graph.schema.edge_types if edge.relation == relation)
+            near, far = name.split(":")[0], name.split(":")[2]
+            pairs = list(zip(src.tolist(), dst.tolist(), strict=True))
+            law = Counter((a, b) for a, b in pairs if (near, a) in kept and (far, b) in kept)
+            assert Counter(zip(found.nodes[near][found.row[name]].tolist(), found.nodes[far][found.col[name]].tolist(), strict=True)) == law
+            between += sum(times for (a, b), times in law.items() if owner[near, a] != owner[far, b])
+            ends = found.nodes[near][found.row[name]].tolist(), found.nodes[far][found.col[name]].tolist()
+            assert [pairs[edge] for edge in found.edge_ids[name].tolist()] == list(zip(*ends, strict=True))
+    assert between > 100
+    alone = list(graph.cluster_batches(folder, 1, seed=2))
+    assert len(alone) == COUNT
+    for batch in alone:
+        for name in batch.subgraph.row:
+            near, far = name.split(":")[0], name.split(":")[2]
+            ends = batch.subgraph.nodes[near][batch.subgraph.row[name]], batch.subgraph.nodes[far][batch.subgraph.col[name]]
+            assert {owner[near, a] for a in ends[0].tolist()} | {owner[far, b] for b in ends[1].tolist()} <= set(batch.clusters.tolist())
+
+
+def test_which_clusters_meet_is_left_to_chance(graph: Graph, folder: Path) -> None:
+    epochs, pairs = 600, Counter[tuple[int, int]]()
+    passes = graph.cluster_batches(folder, Q, seed=8)
+    for _ in range(epochs):
+        while passes.cursor.left:
+            pairs.update(itertools.combinations(sorted(passes.cursor.take(Q).tolist()), 2))
+        passes.cursor.next_epoch()
+    # Seven clusters by threes are two groups of three and one by itself: six of 21 pairs meet in an epoch.
+    wanted = list(itertools.combinations(range(COUNT), 2))
+    require_counts([pairs[pair] for pair in wanted], np.full(len(wanted), epochs * 6 / len(wanted)), "clusters that meet")
+
+
+def test_passes_go_on_where_they_were_and_with_more_ranks(graph: Graph, folder: Path) -> None:
+    first = [graph.cluster_batches(folder, 1, seed=5, rank=rank, world=2) for rank in range(2)]
+    seen = [*itertools.islice(first[0], 2), *itertools.islice(first[1], 1)]
+    states = json.loads(json.dumps([share.state_dict() for share in first]))
+    more = [graph.cluster_batches(folder, 2, seed=0, rank=rank, world=3) for rank in range(3)]
+    for share in more:
+        share.reshard(states)
+    rest = [batch for share in more for batch in share]
+    assert sorted(np.concatenate([batch.clusters for batch in [*seen, *rest]]).tolist()) == list(range(COUNT))
+    again = graph.cluster_batches(folder, 1)
+    again.load_state_dict(states[0])
+    assert [cases.digest(batch) for batch in again] == [cases.digest(batch) for batch in first[0]]
+    others = graph.cluster_batches({"paper": ([1, 2, 3], [0, 1, 1])}, 1)
+    with pytest.raises(InvalidRequest, match="the state is of"):
+        others.load_state_dict(states[0])
+
+
+def test_a_feature_and_arrays_number_clusters_too(graph: Graph) -> None:
+    by_age = Clusters.of_feature(graph, "age")
+    people, ages = cases.person_ids(), np.arange(cases.PEOPLE) % 99
+    assert by_age.count == 99
+    assert of_each(by_age) == {("person", node): age for node, age in zip(people.tolist(), ages.tolist(), strict=True)}
+    given = Clusters.of_arrays(graph, {"person": (people, ages)})
+    assert given.identity == by_age.identity
+    batches = list(graph.cluster_batches(given, 50, seed=1))
+    assert [len(batch.clusters) for batch in batches] == [50, 49]
+    some = list(graph.cluster_batches({"paper": ([5, 3, 9], [2, 0, 0]), "person": ([], [])}, 9, "cites", node_features=["vec"], seed=1))
+    (batch,) = some
+    assert sorted(batch.clusters.tolist()) == [0, 1, 2]  # of which one is empty
+    assert sorted(batch.subgraph.nodes["paper"].tolist()) == [3, 5, 9]
+    assert batch.subgraph.features is not None
+    assert np.array_equal(np.asarray(batch.subgraph.features["paper"]["vec"])[:, 0], batch.subgraph.nodes["paper"] * 3)
+
+
+def test_clusters_cross_to_other_processes(graph: Graph, folder: Path) -> None:
+    for clusters in (Clusters.in_folder(folder), Clusters.of_feature(graph, "age")):
+        data = pickle.dumps(clusters)
+        assert of_each(pickle.loads(data)) == of_each(clusters)
+    assert len(pickle.dumps(Clusters.in_folder(folder))) < 1000
+
+
+def test_clusters_of_other_content_are_refused(client: asterism.Client, tmp_path: Path) -> None:
+    client.create_space("changing", {"parts": 2, "nodes": {"n": {}}, "edges": {"n:to:n": {}}})
+    changing = client.graph("changing")
+    changing.upsert_nodes(np.arange(20), "n")
+    changing.upsert_edges(np.arange(19), np.arange(1, 20), "to")
+    changing.build()
+    export.assignment(changing, tmp_path / "old", parts=3, assign="fennel", homogeneous=True)
+    with changing.pin() as held:
+        changing.upsert_nodes([99], "n")
+        changing.build()
+        with pytest.raises(InvalidRequest, match=r"of version 1 of space 'changing', and this reads version 2"):
+            changing.cluster_batches(tmp_path / "old", 1)
+        assert sorted(np.concatenate([batch.subgraph.nodes["n"] for batch in held.cluster_batches(tmp_path / "old", 2, seed=1)])) == list(range(20))
+    client.drop_space("changing")
+
+
+def test_what_is_no_clustering_is_refused_with_a_word(graph: Graph, folder: Path, tmp_path: Path) -> None:
+    for said, given in (
+        (r"node 5 of 'paper' is there twice", {"paper": ([5, 5], [0, 1])}),
+        (r"clusters of 'paper'\[1\] = -1", {"paper": ([5, 6], [0, -1])}),
+        ("has 1 entries for 2", {"paper": ([5, 6], [0])}),
+    ):
+        with pytest.raises(InvalidRequest, match=said):
+            graph.cluster_batches(given, 1)
+    with pytest.raises(NotFound, match="'nope'"):
+        Clusters.of_feature(graph, "nope")
+    with pytest.raises(InvalidRequest, match="'vec' of 'paper' is not one whole number"):
+        Clusters.of_feature(graph, "vec")
+    with pytest.raises(NotFound, match=r"manifest\.json: no such file"):
+        graph.cluster_batches(tmp_path / "nowhere", 1)
+    with pytest.raises(InvalidRequest, match="batch_size 0: expected 1"):
+        graph.cluster_batches(folder, 0)
+    with pytest.raises(InvalidRequest, match="a share of 2 without a seed"):
+        graph.cluster_batches(folder, 1, world=2)
+    with pytest.raises(InvalidRequest, match="cluster 7: there are 7, from 0 on"):
+        Clusters.in_folder(folder).nodes([7])
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "error", "said"),
+    [
+        ("paper.members.npy", lambda path: path.write_bytes(path.read_bytes()[:-8]), Corrupt, "bytes, .* were written"),
+        ("paper.members.npy", lambda path: path.unlink(), NotFound, "no such file"),
+        ("paper.offsets.npy", lambda path: path.write_bytes(b"x" * path.stat().st_size), Corrupt, "not an array"),
+        ("manifest.json", lambda path: path.write_text("{"), Corrupt, "not as it was written"),
+        ("manifest.json", lambda path: path.write_text(path.read_text().replace('"assignment"', '"dgl"')), InvalidRequest, "it is of 'dgl'"),
+    ],
+)
+def test_a_damaged_folder_is_refused(folder: Path, tmp_path: Path, name: str, damage: object, error: type[Exception], said: str) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in folder.iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    assert callable(damage)
+    damage(copy / name)
+    with pytest.raises(error, match=said):
+        Clusters.in_folder(copy)
+
+
+def test_batches_are_the_same_bytes_on_several_hosts(graph: Graph, folder: Path) -> None:
+    clusters = Clusters.in_folder(folder)
+    given = {name: (ids, np.repeat(np.arange(COUNT), np.diff(clusters.offsets[name]))) for name, ids in clusters.members.items()}
+    expected = [cases.digest(batch) for batch in graph.cluster_batches(folder, Q, seed=4, weights=True)]
+    assert [cases.digest(batch) for batch in graph.cluster_batches(given, Q, seed=4, weights=True)] == expected
+    with LocalCluster(storageds=3) as cluster:
+        there = cases.load(cluster.client(), "cases")
+        assert [cases.digest(batch) for batch in there.cluster_batches(given, Q, seed=4, weights=True)] == expected
+        with pytest.raises(InvalidRequest, match="cluster it anew"):
+            there.cluster_batches(folder, Q)

@@ -1,0 +1,30 @@
+"""Readers of a folder find all that its writer published, however soon it ended after that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import asterism
+from asterism import Client
+from standalone.app import Standalone
+from standalone.transport import FolderTransport
+
+
+def test_what_was_published_just_before_the_writer_ended_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Standalone(tmp_path / "graphs")
+    service.start()
+    try:
+        client = Client(FolderTransport(tmp_path / "graphs", service.handlers))
+        client.create_space("g", {"nodes": {"n": {}}})
+        load = client.begin_load("g", source="generated")
+        load.write_nodes(0, "n", np.arange(5))
+        load.commit()
+        service._graphd._beats.stop()  # its graphd hears of nothing more, as if it were slow
+        assert client.wait(client.submit_job("g").job_id, timeout_s=60).state == "FINISHED"
+    finally:
+        service.stop()
+    with asterism.open(tmp_path / "graphs", space="g", mode="r") as graph:
+        assert graph.sample_nodes(4, seed=1).version == 1

@@ -1,0 +1,72 @@
+"""Names of nodes are kept on disk: to load and to build many takes no more memory than few, and each is found by the other afterwards."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.kit.memory_group import memory_group
+
+MIB = 1 << 20
+NAMES, BYTES, CHUNK = 720_000, 250, 20_000
+LIMIT_MIB = 768
+"""Of the whole process, page cache included: a process that holds all names twice, as Python's texts or as arrays, has no room in it."""
+MORE_MIB = 40
+"""Anonymous memory beyond what it took to load, build and look for two fifths as many, which fill all buffers: the other names are 103."""
+
+PROGRAM = """
+import json, sys
+from pathlib import Path
+import numpy as np
+import asterism
+
+TOLD, BYTES, CHUNK = (int(word) for word in sys.argv[2:])
+
+def names_of(low, high):
+    return [f"{i:012d}".ljust(BYTES, "x") for i in range(low, high)]
+
+def anonymous():
+    words = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(words["RssAnon"].split()[0]) // 1024
+
+def load(client, space, count):
+    client.create_space(space, {"ids": "string", "parts": 4, "nodes": {"n": {}}})
+    writing = client.begin_load(space, source="names")
+    most = 0
+    for chunk, low in enumerate(range(0, count, CHUNK)):
+        writing.write_nodes(chunk, "n", names_of(low, min(low + CHUNK, count)))
+        most = max(most, anonymous())
+    writing.commit()
+    graph = client.graph(space)
+    graph.build(timeout_s=400)
+    most = max(most, anonymous())
+    for low in range(0, count, CHUNK * 5):
+        asked = names_of(low, min(low + CHUNK, count))
+        ids = graph.node_ids(asked, "n")
+        assert len(np.unique(ids)) == len(asked)
+        assert graph.node_names(ids, "n").tolist() == asked
+        most = max(most, anonymous())
+    assert graph.node_ids(["no such name"], missing="none").tolist() == [-1]
+    assert graph.manifest().count("NODE", 0) == count
+    return most
+
+with asterism.open(sys.argv[1], memory_limit_mib=32) as client:
+    few = load(client, "few", TOLD * 2 // 5)
+    many = load(client, "many", TOLD)
+print(json.dumps([few, many]))
+"""
+
+
+def test_many_names_take_no_more_memory_than_few(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "graph"), str(NAMES), str(BYTES), str(CHUNK)]
+    try:
+        with memory_group(LIMIT_MIB * MIB) as prefix:
+            done = subprocess.run([*prefix, *command], capture_output=True, text=True, timeout=500, check=False)
+    except OSError:  # this machine lets no group be made: what the process itself takes is measured either way
+        done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, f"{done.returncode}: {done.stderr[-3000:]}"
+    few, many = json.loads(done.stdout)
+    assert many - few < MORE_MIB, (few, many)
+    assert NAMES * 3 // 5 * BYTES > 1.7 * MORE_MIB * MIB

@@ -1,0 +1,130 @@
+"""graphd's web pages in a real Chromium, of ten thousand jobs and a space of a thousand parts: live, and no more at once than one reads."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import expect
+from tests.kit.browser import Watched
+from tests.kit.crowd import FAILED_CAUSE, HOSTS, JOBS, PARTS, Crowd, build, running
+
+pytestmark = pytest.mark.browser
+
+PAGE_BYTES = 200_000
+"""Of one answer to a page, whatever the size of the cluster."""
+AWAY = """() => {
+    Object.defineProperty(document, 'hidden', {get: () => window.away, configurable: true});
+    window.away = true;
+    document.dispatchEvent(new Event('visibilitychange'));
+}"""
+"""The reader looks at another page."""
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crowd]:
+    made = Crowd(tmp_path_factory.mktemp("crowd") / "metad")
+    yield made
+    made.close()
+
+
+def test_a_jobs_progress_is_seen_and_said_while_it_runs_and_nobody_asks_while_nobody_looks(crowd: Crowd, page_of: Callable[..., Watched]) -> None:
+    crowd.counter.load("wide")
+    job = crowd.counter.submit("wide")
+    running(crowd.counter, "s0", done=100, total=1000)
+    watch = page_of(crowd.address)
+    page = watch.open(f"/ui/jobs/{job.job_id}")
+    expect(page.locator("#tasks tbody tr").first).to_contain_text("10 %")
+    expect(page.locator("#tasks tbody tr").first).to_contain_text("sweep")
+    for number, uuid in enumerate(crowd.hosts):
+        running(crowd.counter, uuid, done=250 if number else 500, total=1000)
+    expect(page.locator("p.big progress")).to_have_attribute("value", "28.1")
+    expect(page.locator("#live")).to_have_text(f"Job {job.job_id} is running, 20 percent done.")
+    page.evaluate(AWAY)
+    time.sleep(0.3)
+    asked = len(watch.requests)
+    build(crowd.counter, *crowd.hosts)
+    time.sleep(2.5)
+    assert len(watch.requests) == asked, "a page that is not looked at asks for nothing"
+    page.evaluate("window.away = false; document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator("p.big .state")).to_have_text("FINISHED")
+    expect(page.locator("#live")).to_have_text(f"Job {job.job_id} is FINISHED.")
+
+
+def test_a_job_is_stopped_and_recovered_by_the_keyboard_after_a_question(crowd: Crowd, page_of: Callable[..., Watched]) -> None:
+    crowd.counter.load("wide")
+    job = crowd.counter.submit("wide")
+    for uuid in crowd.hosts:
+        running(crowd.counter, uuid, done=1, total=10)
+    page = page_of(crowd.address).open(f"/ui/jobs/{job.job_id}")
+    stop = page.get_by_role("button", name="Stop", exact=True)
+    stop.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    expect(page.get_by_role("button", name="Cancel")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert not crowd.counter.job(job.job_id).ending
+    stop.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("p.big .state")).to_have_text("RUNNING, ending as STOPPED")
+    for uuid in crowd.hosts:
+        crowd.counter.beat(uuid)
+    expect(page.locator("p.big .state")).to_have_text("STOPPED")
+    page.get_by_role("button", name="Recover").click()
+    page.get_by_role("button", name="Recover it").click()
+    expect(page.locator("p.big .state")).to_have_text("RUNNING")
+    build(crowd.counter, *crowd.hosts)
+    expect(page.locator("p.big .state")).to_have_text("FINISHED")
+
+
+def test_ten_thousand_jobs_are_a_page_at_a_time_and_filtered_by_the_server(crowd: Crowd, page_of: Callable[..., Watched]) -> None:
+    watch = page_of(crowd.address)
+    sizes: dict[str, int] = {}
+    watch.page.on("response", lambda reply: sizes.update({reply.url: int(reply.headers.get("content-length", 0))}))
+    page = watch.open("/ui/jobs")
+    total = int(re.findall(r"[\d,]+", page.locator("#jobs caption").inner_text())[0].replace(",", ""))
+    assert total >= JOBS
+    first = [int(row[0]) for row in watch.rows("jobs")]
+    assert first == list(range(total, total - 50, -1))
+    page.get_by_role("link", name="Older").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#jobs tbody tr").first).to_contain_text(str(total - 50))
+    page.get_by_role("link", name="Newest").click()
+    expect(page.locator("#jobs tbody tr").first).to_contain_text(str(total))
+    page.locator("select[name=state]").select_option("FAILED")
+    expect(page.locator("#jobs caption")).to_have_text(f"{JOBS // 50} jobs, newest first")
+    page.locator("select[name=kind]").select_option("compact")
+    expect(page.locator("#jobs caption")).to_have_text(f"{sum(n % 3 == 0 for n in range(50, JOBS + 1, 50))} jobs, newest first")
+    assert {row[3] for row in watch.rows("jobs")} == {"FAILED"}
+    # What would be markup is text.
+    assert watch.rows("jobs")[0][-1] == FAILED_CAUSE
+    assert page.locator("main b").count() == 0
+    assert max(size for url, size in sizes.items() if "/ui/api/" in url) < PAGE_BYTES
+
+
+def test_a_thousand_parts_are_a_page_at_a_time_and_sorted_by_the_server(crowd: Crowd, page_of: Callable[..., Watched]) -> None:
+    watch = page_of(crowd.address, width=400)
+    sizes: dict[str, int] = {}
+    watch.page.on("response", lambda reply: sizes.update({reply.url: int(reply.headers.get("content-length", 0))}))
+    page = watch.open("/ui/spaces/wide")
+    assert [row[0] for row in watch.rows("parts")] == [str(part) for part in range(25)]
+    assert len(watch.rows("holders")) == HOSTS
+    page.get_by_role("link", name="Last").click()
+    expect(page.locator("#parts tbody tr").first).to_contain_text("975")
+    page.locator("#parts thead a", has_text="Part").click()
+    expect(page.locator("#parts tbody tr").first.locator("th")).to_have_text(str(PARTS - 1))
+    expect(page.locator("#parts thead th").first).to_have_attribute("aria-sort", "descending")
+    page.locator("select[name=host]").select_option("s3:9779")
+    expect(page.locator("nav.pager span").first).to_contain_text(f"of {PARTS // HOSTS}")
+    assert {int(row[0]) % HOSTS for row in watch.rows("parts")} == {3}
+    watch.page.route("**/spread?*", lambda route: route.abort())  # this graphd has no storageds to ask
+    watch.open("/ui/spaces/wide/versions/1")
+    assert page.locator("#audit .dot").count() <= 2 * 250
+    assert page.locator("main *").count() < 6000
+    assert max(size for url, size in sizes.items() if "/ui/api/" in url) < PAGE_BYTES
+    watch.complaints[:] = [said for said in watch.complaints if "ERR_FAILED" not in said]

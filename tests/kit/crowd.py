@@ -1,0 +1,138 @@
+"""A catalog of ten thousand jobs and a space of a thousand parts: a real metad on its real store, a graphd's pages, storageds that beat by hand."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from asterism_proto.schema import EdgeType, NodeType, Schema
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as mpb
+from daemonkit.calls import LocalTransport
+from graphd.app import Graphd
+from graphd.settings import GraphdSettings
+from metad.app import Metad
+from metad.ids import HostId, JobId, SpaceId, TaskId
+from metad.jobs.model import Job, State, Task
+from metad.settings import MetadSettings
+from metad.store import codec, keys
+from metad.store.rocks import RocksStore
+from tests.kit.metad import Counter, finished
+
+JOBS, PARTS, HOSTS = 10_000, 1_000, 8
+SCHEMA = Schema(
+    node_types=(NodeType(name="author", weighted=True), NodeType(name="paper")),
+    edge_types=(
+        EdgeType(src_type="author", relation="writes", dst_type="paper", weighted=True),
+        EdgeType(src_type="paper", relation="cites", dst_type="paper"),
+    ),
+    parts=PARTS,
+)
+FAILED_CAUSE = "task 7 on s1, attempt 3: <b>part 12</b>: the disk is full; free some and recover the job"
+"""With what would be markup, were it read as such."""
+
+
+class Crowd:
+    """What `graphd` serves pages of.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._settings = MetadSettings(data=folder, listen="127.0.0.1:0", http_listen="127.0.0.1:0", stop_grace_s=1, lease_s=500)
+        first = self._metad()
+        counter = self._beaten(first)
+        space = counter.create("wide", SCHEMA)
+        counter.load("wide")
+        job = counter.submit("wide")
+        counter.build(*self.hosts)
+        assert counter.job(job.job_id).state == pb.FINISHED
+        first.stop()
+        _fill(folder, space.space_id)
+        self.metad = self._metad()
+        self.counter = self._beaten(self.metad)
+        to_metad = LocalTransport(self.metad.handlers)
+        # Its kernels are not compiled and it hears no news: pages ask metad.
+        self.graphd = Graphd(GraphdSettings(listen="127.0.0.1:0", http_listen="127.0.0.1:0", stop_grace_s=1), to_metad, lambda *_: to_metad)
+        self.graphd.open_ports()
+        self.address = f"http://127.0.0.1:{self.graphd.http_port}"
+
+    @property
+    def hosts(self) -> list[str]:
+        """uuids of the storageds."""
+        return [f"s{i}" for i in range(HOSTS)]
+
+    def close(self) -> None:
+        """End both daemons."""
+        self.graphd.stop()
+        self.metad.stop()
+
+    def _metad(self) -> Metad:
+        metad = Metad(self._settings)
+        metad.start()
+        return metad
+
+    def _beaten(self, metad: Metad) -> Counter:
+        counter = Counter(LocalTransport(metad.handlers))
+        for number, uuid in enumerate(self.hosts):
+            counter.beat(uuid, free_bytes=(number + 1) << 38, held_bytes=(number + 1) << 33)
+        return counter
+
+
+def _fill(folder: Path, space_id: int) -> None:
+    """Write the jobs where metad keeps them."""
+    store = RocksStore(folder / "catalog")
+    now_ms = int(time.time() * 1000)
+    changes: dict[bytes, bytes | None] = {}
+    for number in range(2, JOBS + 1):
+        state = State.FAILED if number % 50 == 0 else State.STOPPED if number % 333 == 0 else State.FINISHED
+        ended_ms = now_ms - (JOBS - number) * 30_000
+        task = Task(
+            task_id=TaskId(number + HOSTS),
+            host=HostId(f"s{number % HOSTS}"),
+            parts=tuple(range(number % HOSTS, PARTS, HOSTS)),
+            state=state,
+            attempt=3 if state is State.FAILED else 1,
+            rows_done=number * 100,
+            rows_total=number * 100,
+            causes=(FAILED_CAUSE,) * 3 if state is State.FAILED else (),
+            started_ms=ended_ms - 20_000,
+            finished_ms=ended_ms,
+        )
+        job = Job(
+            job_id=JobId(number),
+            space_id=SpaceId(space_id),
+            space="wide",
+            kind="audit" if number % 3 else "compact",
+            cut=1,
+            paired=(),
+            tasks=(task,),
+            submitted_ms=ended_ms - 25_000,
+            target_version=1 if number % 3 else 0,
+            state=state,
+            started_ms=ended_ms - 20_000,
+            finished_ms=ended_ms,
+            cause=FAILED_CAUSE if state is State.FAILED else "",
+        )
+        changes[keys.job(number)] = codec.job_to(job)
+    changes |= {keys.NEXT_JOB: codec.number_to(JOBS + 1), keys.NEXT_TASK: codec.number_to(JOBS + HOSTS + 1)}
+    store.write(changes)
+    store.close()
+
+
+def build(counter: Counter, *uuids: str) -> None:
+    """Let storageds finish what they are ordered to do."""
+    for uuid in uuids:
+        counter.beat(uuid, *(finished(order) for order in counter.poll(uuid).orders))
+
+
+def running(counter: Counter, uuid: str, *, done: int, total: int) -> list[mpb.TaskOrder]:
+    """Have a storageds' orders be under way."""
+    orders = list(counter.poll(uuid).orders)
+    counter.beat(
+        uuid,
+        *(mpb.TaskReport(task_id=o.task_id, attempt=o.attempt, state=pb.RUNNING, phase="sweep", rows_done=done, rows_total=total) for o in orders),
+    )
+    return orders

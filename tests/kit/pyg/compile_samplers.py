@@ -1,0 +1,65 @@
+"""Compiles PyG's own C++ samplers, `torch-sparse` and what it imports, into the environment whose Python runs this.
+
+    .venv-pyg/bin/python tests/kit/pyg/compile_samplers.py
+
+The index has their sources and no wheels. Nearly all of a file's time goes into torch's headers, and they have some dozens of files: as
+one file each, they take two minutes instead of the better part of an hour. Needs g++, and torch and setuptools in the environment.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from torch.utils import cpp_extension
+
+PACKAGES = {"torch_scatter": "2.1.2", "torch_sparse": "0.6.18"}
+TIMEOUT_S = 1800
+SITE = Path(sysconfig.get_paths()["purelib"])
+
+
+def whole(sources: Path) -> Path:
+    """One file of all those of a package; each registers its operators under the same name."""
+    files = [*sorted(sources.glob("*.cpp")), *sorted(sources.glob("cpu/*.cpp"))]
+    lines = []
+    for file in files:
+        lines += [f"#define registry registry_{file.stem}", f'#include "{file.relative_to(sources)}"', "#undef registry"]
+    out = sources / "whole.cpp"
+    out.write_text("\n".join(lines) + "\n")
+    return out
+
+
+def compiled(name: str, folder: Path) -> None:
+    """Install one package, from its sources."""
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
+    subprocess.run([*pip, "--no-build-isolation", "--dest", str(folder), f"{name}=={PACKAGES[name]}"], check=True, timeout=TIMEOUT_S)
+    with tarfile.open(next(folder.glob(f"{name}-*.tar.gz"))) as archive:
+        archive.extractall(folder, filter="data")
+    root = next(path for path in folder.glob(f"{name}-*") if path.is_dir())
+    libraries = [f"_{file.stem}_cpu.so" for file in sorted((root / "csrc").glob("*.cpp"))]
+    includes = [root / "csrc", *(root / "third_party").glob("*")]
+    system = [*cpp_extension.include_paths(), sysconfig.get_paths()["include"]]
+    paths = cpp_extension.library_paths()
+    made = root / name / libraries[0]
+    command = ["g++", "-std=c++20", "-O3", "-fPIC", "-shared", "-w", "-fopenmp", "-DAT_PARALLEL_OPENMP", str(whole(root / "csrc")), "-o", str(made)]
+    command += [*(f"-I{path}" for path in includes), *(word for path in system for word in ("-isystem", str(path)))]
+    command += [*(f"-L{path}" for path in paths), *(f"-Wl,-rpath,{path}" for path in paths), "-ltorch", "-ltorch_cpu", "-lc10"]
+    subprocess.run(command, check=True, timeout=TIMEOUT_S)
+    for library in libraries[1:]:  # the packages load each of them; all are the same one
+        (root / name / library).symlink_to(libraries[0])
+    (root / name).rename(SITE / name)
+
+
+def main() -> None:
+    """Compile what is not there yet."""
+    with tempfile.TemporaryDirectory(dir=SITE) as folder, ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda name: compiled(name, Path(folder)), (name for name in PACKAGES if not (SITE / name).exists())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""PyG's loaders over nodes that came at times: every batch held against what its seeds see, and against PyG's own temporal sampler."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.loader import LinkLoader, NodeLoader
+
+import asterism
+from asterism import Graph
+from asterism.pyg import NeighborSampler, stores
+from asterism_proto.errors import InvalidRequest
+
+USERS, ITEMS, EDGES = 30, 20, 500
+BUYS, OF = ("user", "buys", "item"), ("item", "of", "user")
+RNG = np.random.default_rng(18)
+ENDS = {BUYS: (RNG.integers(0, USERS, EDGES), RNG.integers(0, ITEMS, EDGES)), OF: (RNG.integers(0, ITEMS, EDGES), RNG.integers(0, USERS, EDGES))}
+CAME = {"user": RNG.integers(0, 12, USERS), "item": RNG.integers(0, 12, ITEMS)}
+
+
+@pytest.fixture(scope="module")
+def joined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
+    """Users and items, all of whom came at some time."""
+    with asterism.open(tmp_path_factory.mktemp("joined")) as client:
+        timed = {"features": {"t": "int64"}, "time": "t"}
+        client.create_space(
+            "s", {"parts": 3, "direction": "both", "nodes": {"user": timed, "item": timed}, "edges": {"user:buys:item": {}, "item:of:user": {}}}
+        )
+        graph = client.graph("s")
+        for name, came in CAME.items():
+            graph.upsert_nodes(np.arange(len(came)), name, features={"t": came})
+        for triple, (src, dst) in ENDS.items():
+            graph.upsert_edges(src, dst, ":".join(triple))
+        graph.build(timeout_s=120)
+        with graph.pin() as held:
+            yield held
+
+
+def seen(triple: tuple[str, str, str], node: int, time: int) -> list[int]:
+    """Nodes with an edge to a node that had come by a time, once for each edge."""
+    src, dst = ENDS[triple]
+    return sorted(src[(dst == node) & (CAME[triple[0]][src] <= time)].tolist())
+
+
+def expanded(batch: Any, triple: tuple[str, str, str], hops: int) -> Iterator[tuple[int, int, list[int]]]:
+    """(number, node, sources of its edges of one type) of each node that the batch goes on from."""
+    end = triple[2]
+    met: dict[int, list[int]] = {}
+    for row, column in batch[triple].edge_index.T.tolist():
+        met.setdefault(column, []).append(int(batch[triple[0]].n_id[row]))
+    for number in range(sum(int(count) for count in batch[end].num_sampled_nodes[:hops])):
+        yield number, int(batch[end].n_id[number]), sorted(met.get(number, []))
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "last"])
+@pytest.mark.parametrize("fanout", [[-1, -1], [3, 2]])
+@pytest.mark.parametrize("given", [False, True])
+def test_trees_have_who_had_come(joined: Graph, strategy: str, fanout: list[int], given: bool) -> None:
+    """By the times that the loader gives, or by those of the seeds themselves."""
+    sampler = NeighborSampler(joined, fanout, time_attr="t", temporal_strategy=strategy, seed=3)
+    times = torch.arange(USERS) % 14 - 1 if given else torch.from_numpy(CAME["user"])
+    loader = NodeLoader(stores(joined), sampler, input_nodes=("user", torch.arange(USERS)), input_time=times if given else None, batch_size=8)
+    first = 0
+    for batch in loader:
+        for triple in ENDS:
+            for number, node, met in expanded(batch, triple, 2):
+                limit = int(times[first + int(batch[triple[2]].batch[number])])
+                there = seen(triple, node, limit)
+                assert not Counter(met) - Counter(there)
+                assert len(met) == len(there) if fanout[0] == -1 else len(met) >= min(2, len(there))
+                if strategy == "last":
+                    latest = sorted(CAME[triple[0]][there].tolist())
+                    assert sorted(CAME[triple[0]][met].tolist()) == latest[len(latest) - len(met) :]
+        first += batch["user"].batch_size
+
+
+def test_the_ends_of_links_see_who_had_come(joined: Graph) -> None:
+    src, dst = (torch.from_numpy(column[:12]) for column in ENDS[BUYS])
+    times = torch.arange(12)
+    loader = LinkLoader(
+        stores(joined),
+        NeighborSampler(joined, [4, 3], time_attr="t", seed=3),
+        edge_label_index=(BUYS, torch.stack([src, dst])),
+        edge_label_time=times,
+        batch_size=5,
+    )
+    links = 0
+    for batch in loader:
+        for triple in ENDS:
+            for number, node, met in expanded(batch, triple, 2):
+                limit = links + int(batch[triple[2]].batch[number])
+                assert not Counter(met) - Counter(seen(triple, node, limit))
+        links += len(batch[BUYS].input_id)
+    assert links == 12
+
+
+def compressed(triple: tuple[str, str, str]) -> tuple[Any, Any]:
+    """The edges of a type as PyG's own sampler reads them: by destination."""
+    src, dst = ENDS[triple]
+    order = np.argsort(dst, kind="stable")
+    count = len(CAME[triple[2]])
+    return torch.from_numpy(np.r_[0, np.cumsum(np.bincount(dst, minlength=count))]), torch.from_numpy(src[order])
+
+
+def theirs(seeds: Any, fanout: list[int], *, replace: bool) -> tuple[Any, Any, Any]:
+    """What PyG's own temporal sampler gives: nodes, rows and columns by type."""
+    pytest.importorskip("torch_sparse", reason="PyG's samplers are not installed here")
+    names = {triple: "__".join(triple) for triple in ENDS}
+    both = {names[triple]: compressed(triple) for triple in ENDS}
+    nodes, rows, cols, _ = torch.ops.torch_sparse.hetero_temporal_neighbor_sample(
+        list(CAME),
+        list(ENDS),
+        {name: colptr for name, (colptr, _) in both.items()},
+        {name: row for name, (_, row) in both.items()},
+        {"user": seeds},
+        dict.fromkeys(both, fanout),
+        {name: torch.from_numpy(came) for name, came in CAME.items()},
+        len(fanout),
+        replace,
+        True,
+    )
+    return nodes, {triple: rows[name] for triple, name in names.items()}, {triple: cols[name] for triple, name in names.items()}
+
+
+def test_whole_trees_are_those_of_pygs_own_sampler(joined: Graph) -> None:
+    """Seed by seed, for it does not say which tree a node is of."""
+    for user in range(USERS):
+        loader = NodeLoader(stores(joined), NeighborSampler(joined, [-1, -1], time_attr="t"), input_nodes=("user", torch.tensor([user])))
+        (batch,) = loader
+        nodes, rows, cols = theirs(torch.tensor([user]), [-1, -1], replace=False)
+        for triple in ENDS:
+            ends = batch[triple].edge_index
+            mine = zip(batch[triple[0]].n_id[ends[0]].tolist(), batch[triple[2]].n_id[ends[1]].tolist(), strict=True)
+            other = zip(nodes[triple[0]][rows[triple]].tolist(), nodes[triple[2]][cols[triple]].tolist(), strict=True)
+            assert Counter(mine) == Counter(other)
+
+
+def test_neighbors_are_in_as_many_samples_as_of_pygs_own_sampler(joined: Graph) -> None:
+    """With replacement: without, it draws from all neighbors and leaves out those that come later, so that it gives fewer than there are."""
+    user, draws, n = int(np.argmax(CAME["user"] == 6)), 3, 4000
+    there = seen(OF, user, 6)
+    inside = {node: 1 - (1 - times / len(there)) ** draws for node, times in Counter(there).items()}
+    seeds = torch.full((n,), user)
+    batch = next(
+        iter(
+            NodeLoader(stores(joined), NeighborSampler(joined, {OF: [draws]}, time_attr="t", replace=True), input_nodes=("user", seeds), batch_size=n)
+        )
+    )
+    rows, cols = batch[OF].edge_index
+    mine = Counter(node for node, _ in {(int(batch["item"].n_id[row]), int(col)) for row, col in zip(rows, cols, strict=True)})
+    nodes, rows, cols = theirs(seeds, [draws], replace=True)
+    other = Counter(node for node, _ in {(int(nodes["item"][row]), int(col)) for row, col in zip(rows[OF], cols[OF], strict=True)})
+    assert set(mine) == set(other) == set(inside)
+    for node, share in inside.items():
+        error = (share * (1 - share) / n) ** 0.5
+        # 5.5 standard errors: a chance of 4e-8 for each of some twenty neighbors of either.
+        assert abs(mine[node] / n - share) < 5.5 * error
+        assert abs(other[node] / n - share) < 5.5 * error
+
+
+def test_what_is_not_right_about_times_is_refused(joined: Graph) -> None:
+    with pytest.raises(InvalidRequest, match=r"time_attr 'when': expected the time .* user:buys:item: t, item:of:user: t"):
+        NeighborSampler(joined, [2], time_attr="when")
+    ends = torch.stack([torch.from_numpy(column[:4]) for column in ENDS[BUYS]])
+    with pytest.raises(InvalidRequest, match="a sampler with time_attr, and no edge_label_time"):
+        next(iter(LinkLoader(stores(joined), NeighborSampler(joined, [2], time_attr="t"), edge_label_index=(BUYS, ends))))

@@ -1,0 +1,145 @@
+"""PyG's loaders over edges that have times: every batch held against all edges that each seed sees at its own time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.loader import LinkLoader, NodeLoader
+from torch_geometric.sampler import NegativeSampling
+
+import asterism
+from asterism import Graph
+from asterism.pyg import NeighborSampler, stores
+from asterism_proto.errors import InvalidRequest
+
+USERS, ITEMS, EDGES = 30, 20, 500
+BUYS, FOLLOWS, OF = ("user", "buys", "item"), ("user", "follows", "user"), ("item", "of", "user")
+RNG = np.random.default_rng(8)
+ENDS = {
+    BUYS: (RNG.integers(0, USERS, EDGES), RNG.integers(0, ITEMS, EDGES)),
+    FOLLOWS: (RNG.integers(0, USERS, EDGES), RNG.integers(0, USERS, EDGES)),
+    OF: (RNG.integers(0, ITEMS, 60), RNG.integers(0, USERS, 60)),
+}
+TIMES = {BUYS: RNG.integers(0, 12, EDGES), FOLLOWS: RNG.integers(0, 24, EDGES) / 2}
+SEEDS = torch.arange(USERS)
+SEEN_AT = torch.from_numpy(RNG.integers(-1, 14, USERS))
+
+
+@pytest.fixture(scope="module")
+def bought(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
+    """Users who buy and follow, at times, and edges that have none."""
+    with asterism.open(tmp_path_factory.mktemp("timed")) as client:
+        timed = {"features": {"when": "int64"}, "time": "when"}
+        edges = {"user:buys:item": timed, "user:follows:user": timed | {"features": {"when": "float32"}}, "item:of:user": {}}
+        client.create_space("s", {"parts": 3, "direction": "both", "nodes": {"user": {}, "item": {}}, "edges": edges})
+        graph = client.graph("s")
+        graph.upsert_nodes(np.arange(USERS), "user")
+        graph.upsert_nodes(np.arange(ITEMS), "item")
+        for triple, (src, dst) in ENDS.items():
+            graph.upsert_edges(src, dst, ":".join(triple), features={"when": TIMES[triple]} if triple in TIMES else None)
+        graph.build(timeout_s=120)
+        with graph.pin() as held:
+            yield held
+
+
+@pytest.fixture(scope="module")
+def ids(bought: Graph) -> dict[tuple[str, str, str], dict[int, int]]:
+    """The row in ``ENDS`` of each edge id."""
+    rows: dict[tuple[str, str, str], dict[int, int]] = {}
+    for triple, (src, dst) in ENDS.items():
+        found = [np.concatenate(column) for column in zip(*((b.edge_ids, b.src, b.dst) for b in bought.scan_edges(":".join(triple))), strict=True)]
+        order = np.argsort(found[0])
+        assert np.array_equal(np.stack(found[1:])[:, order], np.stack([src, dst]))
+        rows[triple] = {int(eid): row for row, eid in enumerate(found[0][order])}
+    return rows
+
+
+def seen(triple: tuple[str, str, str], node: int, time: float) -> list[int]:
+    """Rows of the edges that lead to a node until a time, the earliest first, of equal times by (source, edge)."""
+    src, dst = ENDS[triple]
+    times = TIMES.get(triple, np.full(len(src), -np.inf))
+    return sorted(np.flatnonzero((dst == node) & (times <= time)).tolist(), key=lambda row: (times[row], src[row], row))
+
+
+def expanded(
+    batch: Any, triple: tuple[str, str, str], rows: dict[int, int], limits: list[float], hops: int
+) -> Iterator[tuple[int, float, list[int]]]:
+    """(node, its tree's time, rows of its edges of one type) of each node that the batch goes on from."""
+    end = triple[2]
+    counts = [int(count) for count in batch[end].num_sampled_nodes]
+    met: dict[int, list[int]] = {}
+    for column, eid in zip(batch[triple].edge_index[1].tolist(), batch[triple].e_id.tolist(), strict=True):
+        met.setdefault(column, []).append(rows[eid])
+    for number in range(sum(counts[:hops])):
+        yield int(batch[end].n_id[number]), limits[int(batch[end].batch[number])], met.get(number, [])
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "last"])
+@pytest.mark.parametrize("fanout", [[-1, -1], [3, 2]])
+def test_trees_have_what_their_seeds_see(bought: Graph, ids: dict[tuple[str, str, str], dict[int, int]], strategy: str, fanout: list[int]) -> None:
+    sampler = NeighborSampler(bought, fanout, time_attr="when", temporal_strategy=strategy, seed=3)
+    loader = NodeLoader(stores(bought), sampler, input_nodes=("user", SEEDS), input_time=SEEN_AT, batch_size=8)
+    first = 0
+    for batch in loader:
+        size = batch["user"].batch_size
+        limits = [float(time) for time in SEEN_AT[first : first + size]]
+        assert batch["user"].n_id[:size].tolist() == list(range(first, first + size))
+        for triple in ENDS:
+            for node, limit, rows in expanded(batch, triple, ids[triple], limits, 2):
+                there = seen(triple, node, limit)
+                assert set(rows) <= set(there)
+                if fanout[0] == -1:
+                    assert sorted(rows) == sorted(there)
+                else:
+                    assert len(rows) == len(set(rows)) >= min(2, len(there))
+                if strategy == "last" and triple in TIMES:
+                    assert sorted(rows) == sorted(there[len(there) - len(rows) :])
+        first += size
+
+
+def test_the_ends_of_links_see_what_came_before_the_link(bought: Graph, ids: dict[tuple[str, str, str], dict[int, int]]) -> None:
+    src, dst = (torch.from_numpy(column[:12]) for column in ENDS[BUYS])
+    times = torch.from_numpy(TIMES[BUYS][:12])
+    sampler = NeighborSampler(bought, [4, 3], time_attr="when", seed=3)
+    for negatives in (None, NegativeSampling("binary", 1.0), NegativeSampling("triplet", 2)):
+        loader = LinkLoader(
+            stores(bought),
+            sampler,
+            edge_label_index=(BUYS, torch.stack([src, dst])),
+            edge_label_time=times - 1,
+            neg_sampling=negatives,
+            batch_size=5,
+        )
+        links = 0
+        for batch in loader:
+            size = len(batch[BUYS].input_id) if negatives is None or negatives.is_binary() else len(batch["user"].src_index)
+            # PyG takes the trees of a link, and of its negatives, together: all are of the link's time.
+            limits = [float(time) - 1 for time in times[links : links + size]]
+            for triple in (BUYS, FOLLOWS):
+                for node, limit, rows in expanded(batch, triple, ids[triple], limits, 2):
+                    assert set(rows) <= set(seen(triple, node, limit))
+            links += size
+        assert links == 12
+
+
+def test_what_is_not_right_about_times_is_refused(bought: Graph) -> None:
+    with pytest.raises(InvalidRequest, match=r"time_attr 'year': expected the time .* user:buys:item: when, .* item:of:user: none"):
+        NeighborSampler(bought, [2], time_attr="year")
+    with pytest.raises(
+        InvalidRequest,
+        match="time_attr 'when': expected the time that edge types, or the nodes they come from, have declared; these are item:of:user: none",
+    ):
+        NeighborSampler(bought, {OF: [2]}, time_attr="when")
+    with pytest.raises(InvalidRequest, match="temporal_strategy 'newest'"):
+        NeighborSampler(bought, [2], time_attr="when", temporal_strategy="newest")
+    with pytest.raises(InvalidRequest, match="input_time to a sampler without times"):
+        next(iter(NodeLoader(stores(bought), NeighborSampler(bought, [2], disjoint=True), input_nodes=("user", SEEDS), input_time=SEEN_AT)))
+    with pytest.raises(InvalidRequest, match="a sampler with time_attr, and no input_time"):
+        next(iter(NodeLoader(stores(bought), NeighborSampler(bought, [2], time_attr="when"), input_nodes=("user", SEEDS))))
+    sampler = NeighborSampler(bought, [2], time_attr="when", temporal_strategy="last", replace=True)
+    with pytest.raises(InvalidRequest, match="the last neighbors with replacement"):
+        next(iter(NodeLoader(stores(bought), sampler, input_nodes=("user", SEEDS), input_time=SEEN_AT)))

@@ -1,0 +1,30 @@
+"""Calls on the graph of `cases` that give whole layers or clusters: nodes drawn by budgets, and batches of clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from asterism import Graph
+
+
+def calls(graph: Graph, mixed: np.ndarray, types: np.ndarray, each: str, seed: int) -> dict[str, Callable[[], Any]]:
+    """The calls, by a name that says what each is.
+
+    ``mixed`` are nodes of the ``types`` person (0) and paper (1), unknown ones and -1 among them; ``each`` is a condition on every edge type.
+    """
+    people, papers = mixed[types == 0], mixed[types == 1]
+    own = {"person": people[people >= 0], "paper": papers[papers >= 0]}
+    clusters = {name: (np.unique(ids), np.unique(ids) % 7) for name, ids in own.items()}
+    return {
+        "layers by budgets": lambda: graph.sample_hgt(
+            papers, {"paper": [20, 9], "person": [30, 12]}, ntype="paper", weights=True, node_features={"paper": ["vec"]}, seed=seed
+        ),
+        "layers by budgets of mixed types, by name, against the edges": lambda: graph.sample_hgt(
+            mixed, [9, 0, 7], ["cites", "writes"], among="writes", ntype=types, weight="recent", direction="in", seed=seed
+        ),
+        "layers by budgets where": lambda: graph.sample_hgt(papers, [9, 9], ["cites", "by"], ntype="paper", weighted=False, where=each, seed=seed),
+        "every cluster once": lambda: list(graph.cluster_batches(clusters, 3, weights=True, seed=seed)),
+    }

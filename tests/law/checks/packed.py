@@ -1,0 +1,97 @@
+"""Checks of packed rows: they are another way to what tables and lists of neighbors say, and must lead there draw by draw."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tests.kit.images import Edges, Nodes, apart, hosted, packed, version_of
+from tests.law.checks.basis import require
+
+from asterism_proto.schema import EdgeType, NodeType, Schema
+from graphkit import rng
+from storaged import draw
+from storaged.store.image import Adjacency
+
+
+def packed_rows_draw_what_tables_do(scale: float) -> None:
+    """Neighbors, their edges and walks: with zero weights, rows of nothing, holes in a batch, equal weights, none, on several hosts."""
+    size, generator = 40, np.random.default_rng(12)
+    m, count = 6 * size, int(max(4, 20 * scale))
+    heavy = np.exp(generator.normal(size=m) * 3).astype(np.float32)
+    ends = generator.integers(0, size, (2, m))
+    heavy[generator.random(m) < 0.3] = 0
+    heavy[ends[0] < 5] = 0
+    ids = np.r_[generator.integers(0, size, int(max(60, 400 * scale))), -1, size + 3]
+    for parts, placement in ((1, "mod"), (4, "mod"), (3, "mod"), (3, "mix64")):
+        for weights in (heavy, np.full(m, 2, np.float32), None):
+            edge_type = EdgeType(src_type="n", relation="e", dst_type="n", weighted=weights is not None)
+            schema = Schema(node_types=(NodeType(name="n"),), edge_types=(edge_type,), parts=parts, placement=placement)
+            version = version_of(schema, {"n": Nodes(ids=np.arange(size))}, {"n:e:n": Edges(src=ends[0], dst=ends[1], weights=weights)})
+            for uniform in (False, True):
+                what = f"{parts} parts by {placement}, uniform={uniform}, weights {weights is not None}"
+                for want in (False, True):
+                    once, again = (_drawn(held, ids, count, uniform, want) for held in (version, apart(version)))
+                    for name in ("ids", "weights", "eids") if want else ("ids",):
+                        require(bool((getattr(once, name) == getattr(again, name)).all()), f"{what}: other {name} than by tables")
+                some = hosted(version, range(0, parts, 2)) if parts > 1 and placement == "mod" else version
+                here = ids[:-2][np.isin(ids[:-2] % parts, list(some.parts))] if placement == "mod" else ids[:-2]
+                walks = [_walked(held, here, uniform) for held in (some, apart(some))]
+                same = bool((walks[0].indptr == walks[1].indptr).all()) and bool((walks[0].ids == walks[1].ids).all())
+                require(same, f"{what}: other walks than by tables")
+
+
+def packed_coins_have_64_bits(scale: float) -> None:
+    """A coin at its threshold leads to the alias, one just below keeps the column: also where only the low halves tell."""
+    del scale
+    schema = Schema(node_types=(NodeType(name="n"),), edge_types=(EdgeType(src_type="n", relation="e", dst_type="n", weighted=True),), parts=2)
+    edges = Edges(src=np.array([1, 1, 0]), dst=np.array([0, 1, 1]), weights=np.array([1, 3, 1], np.float32))
+    version = version_of(schema, {"n": Nodes(ids=np.arange(2))}, {"n:e:n": edges})
+    for seed in range(20):
+        position = np.array([seed], np.int64)
+        own = np.uint64(rng.derive(rng.key_of(seed, rng.NEIGHBOR, 1, 0), np.uint64(seed)))
+        w = int(rng.word(own, np.uint64(0)))
+        column, coin = (w * 2) >> 64, (w * 2) & ((1 << 64) - 1)
+        for threshold, kept in ((coin, False), (coin + 1, True)):
+            image = version.parts[1]
+            side = _with_threshold(image.edges[0].out, column, threshold)
+            held = replace(version, parts={0: version.parts[0], 1: replace(image, edges=(replace(image.edges[0], out=side),))})
+            for want in (False, True):
+                found = _drawn(held, np.array([1]), 1, False, want, position, seed)
+                expected = column if kept else 1 - column
+                told = f"seed {seed}: coin {coin:#x} at threshold {threshold:#x}"
+                require(int(found.ids[0, 0]) == expected, f"{told} draws {found.ids[0, 0]}, not {expected}")
+
+
+def _with_threshold(side: Adjacency, column: int, threshold: int) -> Adjacency:
+    hot, cold = side.hot.copy(), side.cold.copy()
+    hot[column] = (threshold >> 32) << 32 | (1 - column)
+    cold[column] = np.uint32(threshold & 0xFFFFFFFF)
+    return packed(replace(side, hot=hot, cold=cold))
+
+
+def _drawn(
+    version: draw.Version, ids: NDArray[np.int64], count: int, uniform: bool, want: bool, positions: NDArray[np.int64] | None = None, seed: int = 31
+) -> Any:
+    return draw.neighbors(
+        version,
+        edge_types=[0],
+        node_type=0,
+        ids=ids,
+        positions=np.arange(ids.size) * 3 if positions is None else positions,
+        count=count,
+        replace=True,
+        uniform=uniform,
+        direction=1,
+        seed=seed,
+        hop=0,
+        want_weights=want,
+        want_edge_ids=want,
+    )
+
+
+def _walked(version: draw.Version, ids: NDArray[np.int64], uniform: bool) -> draw.Walks:
+    places = draw.Places(ids=ids, kinds=np.zeros(ids.size, np.int32), positions=np.arange(ids.size), taken=(np.arange(ids.size) % 3).astype(np.int32))
+    return draw.walk(version, draw.Rules(steps=[[0], [0]], length=7, uniform=uniform, direction=1, seed=32), places)

@@ -1,0 +1,117 @@
+"""Checks of draws from a node's edges of both directions as one population."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from tests.kit.images import Edges, Nodes, version_of
+from tests.law.checks.basis import require, require_counts
+
+from asterism_proto.schema import EdgeType, NodeType, Schema
+from graphkit import rng, sides
+from storaged import draw
+
+STARS: Sequence[tuple[tuple[float, ...], tuple[float, ...], int]] = (
+    ((1.0, 2.0, 3.0, 4.0), (0.5, 5.0, 1.0), 2),
+    ((1.0, 2.0), (4.0, 1.0, 2.0, 3.0), 3),
+    ((1.0, 2.0, 6.0), (2.0, 0.5), 3),
+    ((0.0, 1.0, 2.0, 0.0), (0.0, 3.0), 2),
+    ((0.9, 0.05, 0.03, 0.02), (), 2),
+    ((), (1.0, 3.0), 1),
+)
+"""Weights of node 0's edges along and against, and how many are drawn."""
+
+
+@cache
+def _star(out: tuple[float, ...], back: tuple[float, ...]) -> draw.Version:
+    """Edges 0, 1, .. from node 0, and behind these the ones to it."""
+    src, dst = [0] * len(out) + list(range(1, len(back) + 1)), list(range(1, len(out) + 1)) + [0] * len(back)
+    kinds = (EdgeType(src_type="n", relation="to", dst_type="n", weighted=True),)
+    edges = {"n:to:n": Edges(src=np.array(src), dst=np.array(dst), weights=np.array([*out, *back], np.float32))}
+    return version_of(Schema(node_types=(NodeType(name="n"),), edge_types=kinds, parts=1, direction="both"), {"n": Nodes(ids=np.arange(9))}, edges)
+
+
+def _drawn(
+    out: tuple[float, ...], back: tuple[float, ...], seed: int, positions: int, count: int, *, uniform: bool, replace: bool
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Edge ids [positions, count] of draws from node 0, and their probabilities."""
+    found = [
+        draw.neighbors(
+            _star(out, back),
+            edge_types=[0],
+            node_type=0,
+            ids=np.zeros(positions, np.int64),
+            positions=np.arange(positions),
+            count=count,
+            replace=replace,
+            uniform=uniform,
+            direction=direction,
+            seed=seed,
+            hop=0,
+            want_weights=True,
+            want_edge_ids=True,
+            want_probabilities=True,
+        )
+        for direction in (1, 2)
+    ]
+    probabilities = np.stack([one.probabilities for one in found])  # type: ignore[misc]  # asked for
+    weights = np.ones(probabilities.shape) if uniform else np.stack([one.weights for one in found]).astype(np.float64)  # type: ignore[misc]
+    picks, together = sides.together(rng.key_of(seed, rng.SIDE, 0), weights, probabilities, replace=replace)
+    eids = np.concatenate([one.eids for one in found], axis=1)  # type: ignore[misc]
+    return np.where(picks >= 0, np.take_along_axis(eids, np.maximum(picks, 0), axis=1), -1), together
+
+
+def _orders(weights: Sequence[float], count: int) -> dict[tuple[int, ...], float]:
+    """The probability of every order of successive draws from all edges."""
+    found: dict[tuple[int, ...], float] = {(): 1.0}
+    for _ in range(count):
+        longer: dict[tuple[int, ...], float] = {}
+        for chosen, p in found.items():
+            left = [edge for edge in range(len(weights)) if edge not in chosen and weights[edge] > 0]
+            total = sum(weights[edge] for edge in left)
+            for edge in left:
+                longer[(*chosen, edge)] = p * weights[edge] / total
+            if not left:
+                longer[(*chosen, -1)] = p
+        found = longer
+    return found
+
+
+def both_sides_without_replacement_are_successive_draws(scale: float) -> None:
+    """Every order of edges of both directions comes as often as it must, and has its probabilities; a node that gives all has them in order."""
+    n = int(max(600, 8_000 * scale))
+    for at, (out, back, count) in enumerate(STARS):
+        for uniform in (False, True):
+            weights = [1.0] * (len(out) + len(back)) if uniform else [*out, *back]
+            eids, together = _drawn(out, back, 71 + at, n, count, uniform=uniform, replace=False)
+            law, observed = _orders(weights, count), Counter(map(tuple, eids.tolist()))
+            what = f"{count} of {out} and {back}, {'uniformly' if uniform else 'by weight'}"
+            require(set(observed) <= set(law), f"{what}: {list(set(observed) - set(law))[:1]} is impossible")
+            keys = sorted(law)
+            require_counts([observed[key] for key in keys], [law[key] * n for key in keys], what)
+            expected = np.array([law[key] for key in map(tuple, eids.tolist())])
+            require(bool(np.allclose(np.where(eids >= 0, together, 1.0).prod(axis=1), expected, rtol=1e-12)), f"{what}: other probabilities")
+    for uniform in (False, True):
+        eids, together = _drawn((0.0, 1.0), (3.0, 2.0), 5, 3, 9, uniform=uniform, replace=False)
+        whole = [0, 1, 2, 3] if uniform else [1, 2, 3]
+        require(eids.tolist() == [whole + [-1] * (9 - len(whole))] * 3, f"all of both sides: {eids[0].tolist()}")
+        require(together.tolist() == [[1.0] * len(whole) + [0.0] * (9 - len(whole))] * 3, "probabilities of all that there is")
+
+
+def both_sides_with_replacement_follow_their_weights(scale: float) -> None:
+    """Each draw is from the edges of both by their weights, has that probability, and is one of a request for fewer."""
+    n = int(max(600, 8_000 * scale))
+    for at, (out, back, _) in enumerate(STARS):
+        for uniform in (False, True):
+            weights = np.ones(len(out) + len(back)) if uniform else np.array([*out, *back])
+            eids, together = _drawn(out, back, 31 + at, n, 3, uniform=uniform, replace=True)
+            what = f"of {out} and {back}, {'uniformly' if uniform else 'by weight'}"
+            for k in range(3):
+                require_counts(np.bincount(eids[:, k], minlength=len(weights)), weights / weights.sum() * n, f"draw {k} {what}")
+            require(bool(np.allclose(together, (weights / weights.sum())[eids], rtol=1e-12)), f"{what}: other probabilities")
+            fewer, _ = _drawn(out, back, 31 + at, 60, 2, uniform=uniform, replace=True)
+            require(bool((fewer == eids[:60, :2]).all()), f"{what}: 2 draws are not the first of 3")

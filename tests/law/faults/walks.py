@@ -1,0 +1,46 @@
+"""Faults of walks by p and q, and of what they look at before they search."""
+
+from __future__ import annotations
+
+from tests.law.faults import Mutant, change
+
+WALK, STEPS = "graphd.walk", "storaged.draw.walk"
+BIAS, SIEVE = "storaged.kernel.bias", "storaged.kernel.sieve"
+
+MUTANTS: tuple[Mutant, ...] = (
+    change("joined taken for not joined elsewhere", "tempting", WALK, ("== (self._how.q > 1.0)", "== (self._how.q < 1.0)")),
+    change(
+        "p and q after a restart",
+        "tempting",
+        WALK,
+        ("return np.where(via >= 0, self._nodes[rows, last], -1), self._near[via]", "return self._nodes[rows, last], self._near[via]"),
+    ),
+    change(
+        "restarts to where the host met the walk",
+        "tempting",
+        WALK,
+        ('sections["starts"] = self._starts[rows]', 'sections["starts"] = self.current[rows]'),
+    ),
+    change("a step back by q", "tempting", STEPS, ("back=np.float64(1.0 / rules.p / most)", "back=np.float64(1.0 / rules.q / most)")),
+    change("p and q not looked at", "tempting", STEPS, ("sure=np.float64(min(1.0, away) / most)", "sure=np.float64(1.0)")),
+    change("bias over less than the largest", "classic", STEPS, ("return max(1.0, 1.0 / rules.q)", "return 1.0")),
+    change("a step back twice over", "tempting", STEPS, ("fold=np.float64(_fold(rules))", "fold=np.float64(_fold(rules) and _fold(rules) + 1.0)")),
+    change("a step back is folded away", "KnightKing", STEPS, ("fold=np.float64(_fold(rules))", "fold=np.float64(0.0)")),
+    change("parallel edges back count once", "tempting", BIAS, ("            slot += 1", "            slot = end")),
+    change(
+        "as if there were an edge back",
+        "tempting",
+        BIAS,
+        ("    lanes[lane, FATE], left = REFUSED, share * whole", "    lanes[lane, FATE], left = TAKEN, share * whole"),
+    ),
+    change(
+        "edges back alike by weight", "tempting", BIAS, ("left -= 1.0 if way.uniform or ", "left -= 1.0 if way.uniform or table[line, SUMS] != 0 or ")
+    ),
+    change("a share of one edge", "tempting", SIEVE, ("if slot > indptr[row] and nbr[slot] != nbr[slot - 1]:", "if slot >= indptr[row]:")),
+    change(
+        "a sieve of walks that forgets",
+        "tempting",
+        SIEVE,
+        ("words[np.int64(below(pair, np.uint64(words.shape[0])))] |=", "words[np.int64(below(pair, np.uint64(words.shape[0])))] ="),
+    ),
+)

@@ -1,0 +1,182 @@
+"""Names and the ids that follow from them: one function, three ways to reckon it, and what is no name."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from asterism_proto import names
+from asterism_proto.condition import parse
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.meaning import bound
+from asterism_proto.names import bad, decoded, encoded, id_of, ids_of, refuse, same, shown, why
+from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
+from graphkit import names as compiled
+
+WORDS = ["SFO", "a", "Zürich", "東京", "👩‍🚀", *(f"{i}" * (i % 60 + 1) for i in range(300)), "x" * 255, "y" * 256]
+WORDS = [word[:256] for word in WORDS]
+REFERENCE = (  # SipHash-1-3 under the key 0, as CPython has it with PYTHONHASHSEED=0, without the lowest bit
+    ("a", 2322208592801664009),
+    ("aaaaaaa", 1871777172841305606),
+    ("aaaaaaaa", 7097911155991070281),
+    ("aaaaaaaaaaaaaaa", 4280911710865596008),
+    ("aaaaaaaaaaaaaaaa", 2077746085397656963),
+)
+
+
+def test_ids_are_what_python_itself_reckons_of_the_same_bytes_under_the_key_0() -> None:
+    assert sys.hash_info.algorithm == "siphash13", "another Python than this one was made for"
+    code = "import sys, json; print(json.dumps([hash(word.encode()) & (1 << 64) - 1 for word in json.load(sys.stdin)]))"
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}  # noqa: TID251 - a child's environment is ours and more
+    told = subprocess.run([sys.executable, "-c", code], input=json.dumps(WORDS), capture_output=True, text=True, check=True, env=environment)
+    assert ids_of(*encoded("names", WORDS)).tolist() == [word >> 1 for word in json.loads(told.stdout)]
+
+
+@pytest.mark.parametrize("salt", [0, 1, (1 << 63) - 1])
+def test_ids_are_the_same_one_by_one_together_and_compiled(salt: int) -> None:
+    column = encoded("names", WORDS)
+    together = ids_of(*column, salt)
+    assert together.tolist() == [id_of(word, salt) for word in WORDS]
+    assert together.tolist() == compiled.ids_of(*column, salt).tolist()
+    assert together.min() >= 0
+    assert len(set(together.tolist())) == len(set(WORDS))
+
+
+def test_ids_never_change() -> None:
+    assert [(word, id_of(word)) for word, _ in REFERENCE] == list(REFERENCE)
+
+
+def test_another_salt_gives_other_ids_and_fewer_bits_their_highest() -> None:
+    column = encoded("names", WORDS)
+    assert not set(ids_of(*column, 0).tolist()) & set(ids_of(*column, 1).tolist())
+    np.testing.assert_array_equal(ids_of(*column, 5, bits=20), ids_of(*column, 5) >> 43)
+
+
+def test_ids_do_not_depend_on_what_else_is_asked_for() -> None:
+    many = [f"node-{i}" for i in range(20_000)]
+    whole = ids_of(*encoded("names", many))
+    assert ids_of(*encoded("names", many[7000:7003])).tolist() == whole[7000:7003].tolist()
+    assert len(np.unique(whole)) == len(many)
+    spread = np.bincount(whole % 8, minlength=8)
+    assert abs(spread - 2500).max() < 250, "parts are filled evenly"
+
+
+def test_names_come_back_as_they_were() -> None:
+    assert decoded(encoded("names", WORDS)).tolist() == WORDS
+    assert decoded(encoded("names", ["a", "bcd"])).dtype == np.dtype("<U3")
+    assert decoded((np.array([0, 0, 2]), np.frombuffer(b"ab", np.uint8))).tolist() == ["", "ab"]
+    assert decoded((np.zeros(1, np.int64), np.zeros(0, np.uint8))).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["a", ""], r"ids\[1\] = '': the id is missing"),
+        (["a", "b" * 257], r"ids\[1\] = 'b+.*257 bytes; a name has 256 at most"),
+        (["ü" * 129], r"ids\[0\] = .*258 bytes"),
+        (["a", "b\0c"], r"ids\[1\] = 'b\\x00c': a name has no NUL"),
+        (["a", "\0"], r"ids\[1\].*NUL"),
+        (["a", 7], r"ids\[1\] = 7: a node is called by a string"),
+        (["a", "\ud800"], r"ids\[1\] = .*a node is called by a string"),
+    ],
+)
+def test_what_is_no_name_is_refused_with_its_row(words: list[str], said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        encoded("ids", words)
+
+
+def test_bytes_that_are_no_text_are_found_in_their_row() -> None:
+    pieces = [b"good", b"\xff", "ü".encode(), b"\xc3", b"\xbcx", b"", b"a\0b"]
+    column = np.cumsum([0, *map(len, pieces)]), np.frombuffer(b"".join(pieces), np.uint8)
+    assert bad(column).tolist() == [False, True, False, True, True, True, True]
+    with pytest.raises(InvalidRequest, match=r"src\[1\] = .*UTF-8"):
+        refuse("src", column)
+    assert (shown(column, 0), why(b"")) == ("'good'", "the id is missing")
+
+
+def test_columns_are_compared_row_by_row() -> None:
+    left, right = encoded("l", ["ab", "cd", "e", "fgh"]), encoded("r", ["ab", "cx", "ee", "fgh"])
+    assert same(left, right).tolist() == [True, False, False, True]
+    assert compiled.unlike(np.array([0, -1, -1, 3]), *left, *right) == -1
+    assert compiled.unlike(np.array([0, 1, 2, 3]), *left, *right) == 1
+    assert compiled.unlike(np.array([0, 0]), *encoded("l", ["ab", "ax"]), *right) == 1
+
+
+# -- schemas -------------------------------------------------------------------------------------------------------
+
+
+def test_every_node_type_of_a_schema_of_strings_has_a_column_of_them_that_no_file_says() -> None:
+    plain = {"ids": "string", "salt": 7, "nodes": {"airport": {"features": {"city": "bytes"}}, "country": {}}, "edges": {"airport:in:country": {}}}
+    schema = Schema.from_dict(plain)
+    assert [t.features[-1].name for t in schema.node_types] == [names.COLUMN] * 2
+    assert schema.edge_types[0].features == ()
+    assert Schema.from_proto(schema.to_proto()) == schema == Schema.from_dict(schema.to_dict())
+    told = schema.to_dict()
+    assert (told["ids"], told["salt"], set(told["nodes"]["airport"]["features"])) == ("string", 7, {"city"})
+    assert "salt" not in Schema.from_dict({"nodes": {"n": {}}}).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"ids": "string", "salt": -1}, "salt -1: expected a whole number"),
+        ({"ids": "string", "salt": 1 << 63}, "expected a whole number from 0"),
+        ({"ids": "string", "salt": True}, "salt True"),
+        ({"salt": 3}, "salt 3: ids are per_type"),
+        ({"ids": "text"}, "expected per_type or global or string"),
+    ],
+)
+def test_a_salt_that_means_nothing_is_refused(words: dict[str, object], said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        Schema.from_dict({"nodes": {"n": {}}, **words})
+
+
+def test_no_other_column_is_called_as_that_of_names() -> None:
+    column = Feature(name="id", kind="bytes")
+    with pytest.raises(InvalidRequest, match="'id': the name is reserved"):
+        Schema(node_types=(NodeType(name="n", features=(column,)),))
+    with pytest.raises(InvalidRequest, match="'id': the name is reserved"):
+        Schema(node_types=(NodeType(name="n"),), ids="string", edge_types=(EdgeType(src_type="n", relation="to", dst_type="n", features=(column,)),))
+    with pytest.raises(InvalidRequest, match="the name is reserved"):
+        Feature(name="id", dtype="int64")
+
+
+# -- conditions ----------------------------------------------------------------------------------------------------
+
+AIR = Schema.from_dict({"ids": "string", "salt": 3, "nodes": {"airport": {}}, "edges": {"airport:route:airport": {}}})
+
+
+@pytest.mark.parametrize(
+    ("element", "text", "meant"),
+    [
+        (1, "id == 'SFO'", "id == {SFO}"),
+        (1, "'SFO' != id", "id != {SFO}"),
+        (1, "id in ('SFO', 'JFK', 5)", "id in ({SFO}, {JFK}, 5)"),
+        (1, "not id in ('SFO')", "not id in ({SFO})"),
+        (2, "src == 'SFO' and dst.id != 'JFK'", "src == {SFO} and dst.id != {JFK}"),
+        (1, "`id` == 'SFO'", "`id` == 'SFO'"),
+        (1, "id > 5", "id > 5"),
+    ],
+)
+def test_a_condition_tests_ids_by_name(element: int, text: str, meant: str) -> None:
+    ids = {word: id_of(word, 3) for word in ("SFO", "JFK")}
+    assert str(bound(parse(text), AIR, element, 0)) == meant.format(**ids)
+
+
+@pytest.mark.parametrize("text", ["id < 'SFO'", "id between 'A' and 'B'", "id == ''"])
+def test_names_have_no_order_and_are_not_empty(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="character 1"):
+        bound(parse(text), AIR, 1, 0)
+
+
+def test_the_id_of_an_edge_is_a_number_wherever_ids_of_nodes_are_strings() -> None:
+    with pytest.raises(InvalidRequest, match="no comparison with 'SFO'"):
+        bound(parse("id == 'SFO'"), AIR, 2, 0)
+    plain = Schema.from_dict({"nodes": {"airport": {}}})
+    with pytest.raises(InvalidRequest, match="no comparison with 'SFO'"):
+        bound(parse("id == 'SFO'"), plain, 1, 0)
