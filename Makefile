@@ -9,9 +9,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 DGL := .venv-dgl
+BOLT := .venv-bolt
 PYG := .venv-pyg
 TF := .venv-tf
-# With ASTERISM_REQUIRE_ALL=1 a test that would be skipped fails, and so does a missing environment of DGL, PyG or TensorFlow.
+# With ASTERISM_REQUIRE_ALL=1 a test that would be skipped fails, and so does a missing environment of DGL, GraphBolt, PyG or TensorFlow.
 PYTEST := $(BIN)/python -m pytest $(if $(ASTERISM_REQUIRE_ALL),--require-all)
 # Many tests wait, for leases and for processes that start: two at a time take little more than half as long. A file's tests stay together.
 TEST_WORKERS ?= 2
@@ -19,7 +20,7 @@ BENCHMARKS = $(filter-out __%,$(notdir $(basename $(wildcard tests/benchmarks/*.
 CODE = proto client services tests examples
 PROTOS = $(wildcard proto/asterism_proto/v1/*.proto)
 
-.PHONY: help venv demo test test-slow lint format stubs dgl-env pyg-env tf-env rivals-env docs bench clean
+.PHONY: help venv demo test test-slow lint format stubs dgl-env bolt-env pyg-env tf-env rivals-env docs bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -42,10 +43,10 @@ venv: $(VENV)/.dev  ## .venv with everything for development
 demo: $(VENV)/.all  ## load, build, sample and export a shop's graph, in two minutes
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/.dev dgl-env pyg-env tf-env lint  ## lint, then every test but the slow ones
+test: $(VENV)/.dev dgl-env bolt-env pyg-env tf-env lint  ## lint, then every test but the slow ones
 	$(PYTEST) -n $(TEST_WORKERS) --dist loadfile -m 'not slow'
 
-test-slow: $(VENV)/.dev dgl-env pyg-env tf-env  ## the slow tests only
+test-slow: $(VENV)/.dev dgl-env bolt-env pyg-env tf-env  ## the slow tests only
 	$(PYTEST) -m slow
 
 lint: $(VENV)/.dev  ## formatting, rules, types
@@ -71,9 +72,27 @@ dgl-env:  ## .venv-dgl with the real DGL, which the export's tests ask
 		rm -rf $(DGL); echo "no environment with real DGL (it needs python3.11 and its wheels); tests against it are skipped" >&2; \
 		test -z "$(ASTERISM_REQUIRE_ALL)"; fi
 
-$(PYG)/.done: tests/kit/pyg/requirements.txt pyproject.toml
+# Over the packages of the other DGL, whose torch is the bulk of it. torchdata's is the last with the data pipes that GraphBolt stands on;
+# both would take another torch.
+$(BOLT)/.done: tests/kit/dgl/graphbolt.txt $(DGL)/.done
+	$(PYTHON_DGL) -m venv $(BOLT)
+	$(BOLT)/bin/python -c 'import site, sys; open(site.getsitepackages()[0] + "/with_dgl.pth", "w").write(sys.argv[1])' \
+		"$$($(DGL)/bin/python -c 'import site; print(site.getsitepackages()[0])')"
+	$(BOLT)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps dgl==2.1.0 torchdata==0.9.0
+	$(BOLT)/bin/python -m pip --disable-pip-version-check install --quiet -r $<
+	@touch $@
+
+bolt-env: dgl-env  ## .venv-bolt with GraphBolt's Python, which the adapter's tests ask
+	@if [ -n "$(PYTHON_DGL)" ] && $(MAKE) --no-print-directory $(BOLT)/.done; then :; else \
+		rm -rf $(BOLT); echo "no environment with GraphBolt (it needs python3.11 and DGL's wheels); tests against it are skipped" >&2; \
+		test -z "$(ASTERISM_REQUIRE_ALL)"; fi
+
+$(PYG)/.done: tests/kit/pyg/requirements.txt tests/kit/pyg/compile_samplers.py pyproject.toml
 	$(PYTHON_DGL) -m venv $(PYG)
 	$(PYG)/bin/python -m pip --disable-pip-version-check install --quiet -r $< -e '.[services,ingest]'
+	@$(PYG)/bin/python tests/kit/pyg/compile_samplers.py || { \
+		echo "PyG's own samplers could not be compiled (they need g++); tests and benchmarks beside them are left out" >&2; \
+		test -z "$(ASTERISM_REQUIRE_ALL)"; }
 	@touch $@
 
 pyg-env:  ## .venv-pyg with the real PyG and this checkout, which the adapters' tests ask
@@ -91,10 +110,8 @@ tf-env:  ## .venv-tf with the real TensorFlow and this checkout, which the adapt
 		rm -rf $(TF); echo "no environment with real TensorFlow (it needs python3.11 and its wheel); tests against it are skipped" >&2; \
 		test -z "$(ASTERISM_REQUIRE_ALL)"; fi
 
-rivals-env: dgl-env pyg-env  ## environments with PecanPy and PyG's samplers, which the benchmark of rivals asks beside DGL; what can not be had is left out
+rivals-env: dgl-env pyg-env  ## an environment with PecanPy too, which the benchmark of rivals asks beside DGL and PyG; what can not be had is left out
 	-@$(PYTHON_DGL) -m venv .venv-pecanpy && .venv-pecanpy/bin/python -m pip --disable-pip-version-check install --quiet pecanpy==2.0.9
-	-@$(PYG)/bin/python -m pip --disable-pip-version-check install --quiet setuptools wheel && \
-		$(PYG)/bin/python -m pip --disable-pip-version-check install --quiet --no-build-isolation torch-sparse torch-scatter
 
 docs: $(VENV)/.dev  ## the documentation as a site, in site/; a link that leads nowhere fails
 	$(BIN)/python -m mkdocs build --strict --quiet
@@ -103,5 +120,5 @@ bench: $(VENV)/.dev  ## measure, and print ratios side by side
 	@set -e; for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m tests.benchmarks.$$name; done
 
 clean:  ## remove what make made
-	rm -rf $(VENV) $(DGL) $(PYG) $(TF) .venv-pecanpy demo-data site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DGL) $(BOLT) $(PYG) $(TF) .venv-pecanpy demo-data site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find proto client services tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
