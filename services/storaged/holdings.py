@@ -205,8 +205,9 @@ class Holdings:
         held = self._held(space_id)
         found = held.versions.get(version)
         if found is None:
-            why = f": {held.faults[version]}" if version in held.faults else ""
-            raise Stale(f"version {version} of space {space_id} is not held here{why}; held are {sorted(held.versions)}")
+            named = any(want.version == version for want in held.wanted.versions)
+            why = self._why_not(held, version) if named else "metad has not asked for it, or not any more"
+            raise Stale(f"version {version} of space {space_id} is not held here: {why}; held are {sorted(held.versions)}")
         if found.digest != digest:
             raise Stale(f"version {version} of space {space_id} has digest {found.digest} here, the request says {digest or '(none)'}")
         return found

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from asterism_proto.errors import Corrupt, NotFound
+from asterism_proto.places import redacted
 from storaged.draw import Version
 from storaged.folders import Folders
 from storaged.holdings import Holdings, Wanted, WantedSpace
@@ -23,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 _STOP_S = 5.0
 _LONGEST_REST_S = 3600.0
+_FIRST_REST_S = 0.25
+"""Of a version whose image was not seen to be damaged: what stood in the way, such as too many open files, may be over in a moment."""
 
 Remake = Callable[[WantedSpace, Wanted, Sequence[int], Callable[[], None]], Remaking]
 
@@ -39,12 +42,18 @@ class _Tried:
     """How often its parts were begun to be made again."""
     again_at: float = 0.0
     """Not before; 0 until the latest remaking was seen to its end."""
+    hindered: int = 0
+    """How often in a row it could not be looked at for another reason than damage."""
 
-    def due(self, now: float, retry_s: float) -> bool:
-        """Whether to look at it now: not while it is made again, but at once when that is over."""
-        if self.remaking is not None and not self.remaking.over:
-            return False
-        return now - self.at >= retry_s or (self.remaking is not None and not self.again_at)
+    def wait_s(self, now: float, retry_s: float) -> float:
+        """How long not to look at it: while it is made again, no longer; after damage ``retry_s``, else twice as long each time."""
+        if self.remaking is not None:
+            if not self.remaking.over:
+                return math.inf
+            if not self.again_at:
+                return 0.0
+        rest_s = min(retry_s, _FIRST_REST_S * 2.0 ** (self.hindered - 1)) if self.hindered else retry_s
+        return self.at + rest_s - now
 
 
 class Opener:
@@ -57,8 +66,8 @@ class Opener:
     verify : bool
         Check every byte of an image before it is served.
     retry_s : float
-        How long a version that could not be opened rests before it is tried again: the cause may be gone by then. Damaged
-        parts are made again after such a rest, then after twice as long, and so on.
+        How long a version that could not be opened rests at most before it is tried again: the cause may be gone by then.
+        Damaged parts are made again after such a rest, then after twice as long, and so on.
     changed : callable
         Called when a version was opened, or refused.
     remake : callable, optional
@@ -74,6 +83,8 @@ class Opener:
         """(space, version, digest) of what was refused."""
         self._stopping = False
         self._due = threading.Event()
+        self._rest_s = retry_s
+        """Until the next version is due."""
         self._thread = threading.Thread(target=self._run, name="opening", daemon=True)
 
     def start(self) -> None:
@@ -97,9 +108,9 @@ class Opener:
             try:
                 if self._open_next():
                     continue
-            except Exception:  # one version's trouble, whatever it was, is not the others'
+            except Exception:  # this thread goes on, whatever it was
                 logger.exception("opening_crashed")
-            self._due.wait(self._retry_s)
+            self._due.wait(self._rest_s)
 
     def _open_next(self) -> bool:
         """Open the newest version that is due; False where none is."""
@@ -107,12 +118,20 @@ class Opener:
         waiting = self._holdings.unopened()
         keys = {(space.space_id, want.version, want.digest) for space, want in waiting}
         self._tried = {key: tried for key, tried in self._tried.items() if key in keys}
+        self._rest_s = self._retry_s
         for space, want in waiting:
             tried = self._tried.setdefault((space.space_id, want.version, want.digest), _Tried(at=-math.inf))
-            if tried.due(now, self._retry_s):
+            wait_s = tried.wait_s(now, self._retry_s)
+            if wait_s <= 0:
                 tried.at = now
-                self._open(space, want, tried)
+                try:
+                    self._open(space, want, tried)
+                except Exception as error:  # one version's trouble, whatever it was, is not the others'
+                    logger.exception("opening_failed", extra={"space": space.name, "version": want.version})
+                    tried.hindered += 1
+                    self._refuse(space, want, f"it can not be opened: {redacted(repr(error))}")
                 return True
+            self._rest_s = min(self._rest_s, wait_s)
         return False
 
     def _open(self, space: WantedSpace, want: Wanted, tried: _Tried) -> None:
@@ -121,6 +140,7 @@ class Opener:
         try:
             for part in space.parts:
                 if self._stopping or not self._holdings.wants(space.space_id, want):
+                    tried.at = -math.inf  # at once where it is wanted again
                     self._changed()
                     return
                 self._holdings.opening(space.space_id, want.version, part)
@@ -129,8 +149,10 @@ class Opener:
                 except (Corrupt, NotFound) as error:
                     damage[part] = error.message
         except OSError as error:
+            tried.hindered += 1
             self._refuse(space, want, str(error))
             return
+        tried.hindered = 0
         if damage:
             self._refuse(space, want, f"{next(iter(damage.values()))}{self._mended(space, want, tried, sorted(damage))}")
             return

@@ -102,3 +102,44 @@ def test_a_version_that_was_refused_is_tried_again_without_another_word(tmp_path
     finally:
         opener.stop()
         holdings.close()
+
+
+def test_what_only_stood_in_the_way_is_tried_again_soon(tmp_path: Path) -> None:
+    folders, made = Folders(tmp_path / "data"), tmp_path / "made"
+    empty = {"rows": 0, "count": 0, "dense": False, "table": {"size": 0, "total": 0.0}, "columns": []}
+    digest = ImageWriter(made).finish({"part": 0, "parts": 1, "mod": True, "nodes": [empty], "edges": []})
+    part = folders.build(1, 7) / "parts" / "p00000"
+    (part / "manifest.json").mkdir(parents=True)  # what the system does not read is no damage of the image
+    holdings = Holdings(folders)
+    opener = Opener(holdings, folders, verify=True, retry_s=60, changed=lambda: None)
+    opener.start()
+    try:
+        want = replace(SPACE.versions[0], images={0: digest})
+        holdings.apply([replace(SPACE, versions=(want,))])
+        opener.wake()
+        wait_for(lambda: "Is a directory" in "".join(holdings.missing()))
+        shutil.rmtree(part)
+        shutil.copytree(made, part)
+        wait_for(lambda: holdings.versions() == [(1, 3)])
+    finally:
+        opener.stop()
+        holdings.close()
+
+
+def test_whatever_keeps_a_version_from_opening_is_said(tmp_path: Path) -> None:
+    folders = Folders(tmp_path / "data")
+    empty = {"rows": 0, "count": 0, "dense": False, "table": {"size": 0, "total": 0.0}, "columns": []}
+    digest = ImageWriter(folders.build(1, 7) / "parts" / "p00000").finish({"part": 0, "parts": 1, "mod": True, "nodes": [empty], "edges": []})
+    holdings = Holdings(folders)
+    opener = Opener(holdings, folders, verify=True, retry_s=60, changed=lambda: None)
+    opener.start()
+    try:
+        broken = replace(SPACE.versions[0], images=None)  # type: ignore[arg-type]  # a fault of this program's own
+        holdings.apply([replace(SPACE, versions=(broken,))])
+        opener.wake()
+        wait_for(lambda: "it can not be opened: AttributeError" in "".join(holdings.missing()))
+        holdings.apply([replace(SPACE, versions=(replace(broken, images={0: digest}),))])
+        wait_for(lambda: holdings.versions() == [(1, 3)])
+    finally:
+        opener.stop()
+        holdings.close()
