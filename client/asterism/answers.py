@@ -223,12 +223,13 @@ def _subgraph(to: Answered, edge_types: Sequence[int], *, disjoint: bool, seed: 
     asked, reply, found = to.asked, to.reply, to.reply.arrays
     none, nowhere = np.zeros(0, np.int64), np.zeros(0, np.float32)
     edges = {to.schema.edge_types[edge_type].name: edge_type for edge_type in edge_types}
+    ends = {edge_type: _ends(to, edge_type) for edge_type in edge_types}
     types = [(i, t.name) for i, t in enumerate(to.schema.node_types)]
     nodes_of, edges_of = reply.array("node_counts", "int64", 2).tolist(), reply.array("edge_counts", "int64", 2).tolist()
     return Subgraph(
         nodes={name: found.get(f"nodes.{i}", none) for i, name in types},
-        row={name: found.get(f"rows.{e}", none).astype(np.int64) for name, e in edges.items()},
-        col={name: found.get(f"cols.{e}", none).astype(np.int64) for name, e in edges.items()},
+        row={name: ends[e][0] for name, e in edges.items()},
+        col={name: ends[e][1] for name, e in edges.items()},
         edge_ids={name: found.get(f"eids.{e}", none) for name, e in edges.items()} if asked.want_edge_ids else None,
         weights={name: found.get(f"weights.{e}", nowhere) for name, e in edges.items()} if asked.want_weights else None,
         batch={name: found.get(f"trees.{i}", none).astype(np.int64) for i, name in types} if disjoint else None,
@@ -240,6 +241,18 @@ def _subgraph(to: Answered, edge_types: Sequence[int], *, disjoint: bool, seed: 
         version=to.version,
         token=to.token,
     )
+
+
+def _ends(to: Answered, edge_type: int) -> tuple[Ids, Ids]:
+    """The numbers of the sources and destinations of edges: told as such, or how many edges each node has, and where these lead."""
+    found = to.reply.arrays
+    if f"counts.{edge_type}" not in found:
+        nowhere = np.zeros(0, np.int32)
+        src, dst = (found.get(f"{end}.{edge_type}", nowhere).astype(np.int64) for end in ("rows", "cols"))
+        return src, dst
+    counts = to.reply.array(f"counts.{edge_type}", "int32")
+    near, far = np.repeat(np.arange(len(counts)), counts), to.reply.array(f"ends.{edge_type}", "int32").astype(np.int64)
+    return (far, near) if to.asked.direction == pb.IN else (near, far)
 
 
 def _times(to: Answered) -> dict[str, Values]:

@@ -20,6 +20,8 @@ from asterism_proto.v1 import graphd_pb2 as wire
 MOST_SHOWN = 20
 """Rows that a table shows of itself."""
 _WIDEST = 40
+_DTYPES = frozenset(np.dtype(name) for name in DTYPES)
+"""An array's own word for its type takes several times as long to ask."""
 Value = Values | Ragged2
 """A column: an array [n, ...] (of texts: of str), or (indptr, values) where rows are lists or bytes."""
 
@@ -169,7 +171,7 @@ def bind(name: str, value: Any, head: wire.QueryRequest, arrays: dict[str, NDArr
         if array.dtype.kind == "U":
             head.parameters[name].texts.texts.extend(array.reshape(-1).tolist())
             return
-        if array.dtype.name not in DTYPES:
+        if array.dtype not in _DTYPES and array.dtype.name not in DTYPES:
             raise InvalidRequest(f"parameter ${name}: {type(value).__name__} of {array.dtype}; expected a number, a text, or an array of either")
         arrays[f"${name}"] = array.astype(np.int64) if array.size == 0 and not isinstance(value, np.ndarray) else array
 

@@ -75,11 +75,11 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _narrow(array: Array) -> Array | None:
-    """``array`` as uint32 when every value is in -1 .. 2^32 - 2 and it is large enough to matter."""
-    if array.size < _NARROW_MIN_SIZE or array.min() < -1 or array.max() > 0xFFFFFFFE:
-        return None
-    return array.astype(np.uint32)
+def _narrow(array: Array) -> tuple[Array, int]:
+    """``array`` as uint32 when every value is in -1 .. 2^32 - 2 and it is large enough to matter, else as it is; and its flags."""
+    if array.size < _NARROW_MIN_SIZE or (least := int(array.min())) < -1 or array.max() > 0xFFFFFFFE:
+        return array, 0
+    return array.astype(np.uint32), _HAS_NONE if least < 0 else 0
 
 
 def encode(frame: Frame, *, narrow: bool = True, envelope: bool = True) -> bytes:
@@ -107,13 +107,12 @@ def pieces(frame: Frame, *, narrow: bool = True, envelope: bool = True) -> list[
         code = _CODES.get(array.dtype)
         if code is None:
             raise TypeError(f"array {name!r}: frames do not carry {array.dtype}")
-        narrowed = _narrow(array) if narrow and code == _I64 else None
+        sent, flags = _narrow(array) if narrow and code == _I64 else (array, 0)
         raw_name = name.encode()
-        flags = 0 if narrowed is None or array.min() >= 0 else _HAS_NONE
-        descriptors.append(_DESCRIPTOR.pack(code, code if narrowed is None else _U32, array.ndim, len(raw_name), flags))
+        descriptors.append(_DESCRIPTOR.pack(code, _CODES[sent.dtype], array.ndim, len(raw_name), flags))
         descriptors.append(struct.pack(f"<{array.ndim}q", *array.shape))
         descriptors.append(raw_name + _PAD[: -len(raw_name) % 8])
-        data.append(array if narrowed is None else narrowed)
+        data.append(sent)
     lead = _FIXED.pack(MAGIC, len(head), len(data), 0) + b"".join(descriptors) + head
     sections = sum(a.nbytes + (-a.nbytes) % 8 for a in data)
     prefix = b""

@@ -76,7 +76,7 @@ def _told(members: Mapping[int, Members]) -> Sections:
 
 
 def among(sampling: Sampling, what: read.Adjacent, members: Mapping[int, Members]) -> Sections:
-    """All edges among nodes that have numbers: "rows.e", "cols.e", "weights.e", "eids.e" of each edge type e, and edge_counts."""
+    """All edges among nodes that have numbers: "counts.e", "ends.e", "weights.e", "eids.e" of each edge type e, and edge_counts."""
     schema = sampling.space.schema
     ends = {}
     for edge_type in what.edge_types:
@@ -86,15 +86,19 @@ def among(sampling: Sampling, what: read.Adjacent, members: Mapping[int, Members
     near, far = (_Listed.of(members, {pair[side] for pair in ends.values()}) for side in (0, 1))
     groups = None if near.groups is None or far.groups is None else (near.groups, far.groups)
     sizes, found = layer.between(sampling, what, near.ids, -1, near.types, far.ids, far.types, groups)
-    found["rows"] = np.repeat(np.arange(len(near.ids), dtype=np.int32), sizes)
     layer.check_between(found, len(near.ids), len(far.ids))
     out: Sections = {"edge_counts": np.zeros((len(what.edge_types), 1), np.int64)}
+    rows = None if len(ends) == 1 else np.repeat(np.arange(len(near.ids)), sizes)
     for at, (edge_type, (here, there)) in enumerate(ends.items()):
-        mine = slice(None) if len(ends) == 1 else np.flatnonzero(found["types"] == edge_type)
-        rows, cols = (_numbered(found[name][mine], first) for name, first in (("rows", near.first[here]), ("cols", far.first[there])))
-        out[f"rows.{edge_type}"], out[f"cols.{edge_type}"] = (rows, cols) if what.direction == pb.OUT else (cols, rows)
+        first, nodes = near.first[here], len(members[here].ids)
+        mine: slice | Ids = slice(None)
+        if rows is not None:
+            mine = np.flatnonzero(found["types"] == edge_type)
+            sizes = np.bincount(rows[mine] - first, minlength=nodes)
+        out[f"counts.{edge_type}"] = sizes.astype(np.int32)
+        out[f"ends.{edge_type}"] = _numbered(found["cols"][mine], far.first[there])
         out |= {f"{name}.{edge_type}": found[name][mine] for name in ("weights", "eids") if name in found}
-        out["edge_counts"][at, 0] = len(rows)
+        out["edge_counts"][at, 0] = len(out[f"ends.{edge_type}"])
     return out
 
 

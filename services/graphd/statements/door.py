@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from asterism.catalog import SpaceInfo
@@ -29,6 +30,7 @@ from graphd.statements.traversing import Traversal
 _GRAPH = GRAPH["query"].service
 MOST_STATEMENTS = 100
 """In one query."""
+_FEW_WORDS = 64
 
 
 @dataclass(slots=True, kw_only=True)
@@ -206,7 +208,14 @@ class Statements:
 
 
 def _column(column: Column) -> wire.Column:
-    return wire.Column(name=column.name, type=column.type, coded=column.words is not None, words=column.words or ())
+    made = _head if column.words is None or len(column.words) <= _FEW_WORDS else _head.__wrapped__
+    return made(column.name, column.type, column.words)
+
+
+@lru_cache(maxsize=1024)
+def _head(name: str, kind: str, words: tuple[str, ...] | None) -> wire.Column:
+    """What a column is called and holds; statements are asked again and again, and a message takes longer to make than to send."""
+    return wire.Column(name=name, type=kind, coded=words is not None, words=words or ())
 
 
 def _given(head: Any, arrays: Mapping[str, Any]) -> dict[str, Given]:

@@ -61,14 +61,17 @@ def _enter(
     count: Whole,
     firsts: NDArray[np.int32],
     ranked: NDArray[np.int32],
+    places: NDArray[np.int32],
+    told: NDArray[np.int32],
 ) -> bool:
-    """Have targets found by rank, word after word as they are listed; whether none of them is there twice."""
+    """Have targets, and what is told of them, found by rank, word after word as they are listed; whether none is there twice."""
     rank = np.int64(begin)
     for k in range(count):
         firsts[touched[k]] = rank
         rank += np.int64(_ones(words[touched[k]]))
     for i in range(begin, end):
-        ranked[_rank(np.uint64(ids[i]) - low, words, firsts)] = i
+        rank_of = _rank(np.uint64(ids[i]) - low, words, firsts)
+        ranked[rank_of], told[rank_of] = i, places[i]
     return bool(rank == end)
 
 
@@ -92,8 +95,7 @@ def _tell(
     low: np.uint64,
     words: NDArray[np.uint64],
     firsts: NDArray[np.int32],
-    ranked: NDArray[np.int32],
-    places: NDArray[np.int32],
+    told: NDArray[np.int32],
     slots: NDArray[np.int64],
     held: np.uint64,
     kept: np.uint64,
@@ -105,7 +107,7 @@ def _tell(
     """Tell the places of the targets that listed slots lead to, ask for the edges' ids, and list where in their part these are."""
     for j in range(held, kept):
         edge = slots[j]
-        out[to] = places[ranked[_rank(np.uint64(nbr[edge]) - low, words, firsts)]]
+        out[to] = told[_rank(np.uint64(nbr[edge]) - low, words, firsts)]
         to += _ONE
         slots[j] = start + edge
         prefetch_at(np.uint64(eids + 8 * (start + edge)))
@@ -118,7 +120,7 @@ def _seek(
     ranked: NDArray[np.int32],
     begin: Whole,
     end: Whole,
-    places: NDArray[np.int32],
+    told: NDArray[np.int32],
     slots: NDArray[np.int64],
     kept: np.uint64,
     start: np.int64,
@@ -132,7 +134,7 @@ def _seek(
         slot = np.int64(first_from(nbr, slot, degree, wanted))
         while slot < degree and np.int64(nbr[slot]) == wanted:
             if to < room:
-                out[to] = places[ranked[rank]]
+                out[to] = told[rank]
             slots[kept] = start + slot
             kept += _ONE
             to += _ONE
@@ -208,6 +210,7 @@ def between_marked(
     firsts: NDArray[np.int32],
     touched: NDArray[np.int32],
     ranked: NDArray[np.int32],
+    told: NDArray[np.int32],
     slots: NDArray[np.int64],
     state: NDArray[np.int64],
     sizes: NDArray[np.int64],
@@ -229,7 +232,7 @@ def between_marked(
         The least of ``ids``.
     words : uint64[words], inout
         A bit for each id from ``least`` on, and at least one more than the targets' ids need; all 0, and so they are left.
-    firsts, touched, ranked : int32[words], int32[t], int32[t]
+    firsts, touched, ranked, told : int32[words], int32[t], int32[t], int32[t]
         Room to work in.
     slots : int64[HELD + the highest degree + 1]
         Likewise.
@@ -250,7 +253,7 @@ def between_marked(
     if not grouped:
         end = np.int64(ids.shape[0])
         marked = np.int64(_mark(ids, begin, end, low, words, touched))
-        sound = _enter(ids, begin, end, low, words, touched, marked, firsts, ranked)
+        sound = _enter(ids, begin, end, low, words, touched, marked, firsts, ranked, places, told)
     while sound and i < m:
         if i + _AHEAD < m:
             _ask_for(table, lines[i + _AHEAD], starts[i + _AHEAD], degrees[i + _AHEAD])
@@ -262,19 +265,19 @@ def between_marked(
             begin = np.int64(first_from(groups, end, np.int64(groups.shape[0]), group))
             end = np.int64(first_from(groups, begin, np.int64(groups.shape[0]), group + 1))
             marked, ascending = np.int64(_mark(ids, begin, end, low, words, touched)), False
-            sound = _enter(ids, begin, end, low, words, touched, marked, firsts, ranked)
+            sound = _enter(ids, begin, end, low, words, touched, marked, firsts, ranked, places, told)
         if sound and degree > 0 and begin < end:
             narrow = view_at(table[part, NARROW] + 4 * start, np.int64(0) if table[part, NARROW] == 0 else degree, _U32)
             nbr, eids = view_at(table[part, NBR] + 8 * start, degree, _I64), table[part, EID]
             by_target = degree > _LOOKS * (end - begin) * np.int64(steps_among(degree))
             if by_target and not ascending:
                 touched[:marked].sort()
-                _enter(ids, begin, end, low, words, touched, marked, firsts, ranked)
+                _enter(ids, begin, end, low, words, touched, marked, firsts, ranked, places, told)
                 ascending = True
             if by_target and narrow.shape[0] > 0:
-                kept = _seek(narrow, ids, ranked, begin, end, places, slots, held, start, out_places, to)
+                kept = _seek(narrow, ids, ranked, begin, end, told, slots, held, start, out_places, to)
             elif by_target:
-                kept = _seek(nbr, ids, ranked, begin, end, places, slots, held, start, out_places, to)
+                kept = _seek(nbr, ids, ranked, begin, end, told, slots, held, start, out_places, to)
             elif narrow.shape[0] > 0:
                 kept = _scan(narrow, low, words, slots, held)
             else:
@@ -282,9 +285,9 @@ def between_marked(
             if room - to < kept - held:
                 break
             if not by_target and narrow.shape[0] > 0:
-                _tell(narrow, low, words, firsts, ranked, places, slots, held, kept, start, eids, out_places, to)
+                _tell(narrow, low, words, firsts, told, slots, held, kept, start, eids, out_places, to)
             elif not by_target:
-                _tell(nbr, low, words, firsts, ranked, places, slots, held, kept, start, eids, out_places, to)
+                _tell(nbr, low, words, firsts, told, slots, held, kept, start, eids, out_places, to)
         sizes[i] = np.int64(kept - held)
         to += kept - held
         held = kept

@@ -173,7 +173,8 @@ def layers_by_budgets_have_all_edges_among_them(scale: float) -> None:
         kept = [set(found[f"nodes.{kind}"].tolist()) for kind in (0, 1)]
         for (edge_type, src, dst), rows in EDGES.items():
             law = sorted((a, b, eid) for eid, (a, b, _) in enumerate(rows) if a in kept[src] and b in kept[dst])
-            ends = found[f"nodes.{src}"][found[f"rows.{edge_type}"]].tolist(), found[f"nodes.{dst}"][found[f"cols.{edge_type}"]].tolist()
+            near = np.repeat(found[f"nodes.{src}"], found[f"counts.{edge_type}"])
+            ends = near.tolist(), found[f"nodes.{dst}"][found[f"ends.{edge_type}"]].tolist()
             told = sorted(zip(*ends, found[f"eids.{edge_type}"].tolist(), strict=True))
             require(told == law, f"edges of type {edge_type} are {told}, not all {law} among the nodes")
     more, less = replace(HOW, counts={0: (2, 3), 1: (1, 2)}), replace(HOW, counts={0: (2, 1), 1: (1, 1)})

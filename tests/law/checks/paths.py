@@ -235,7 +235,8 @@ def ego_subgraphs_have_all_edges_among_what_is_grown(scale: float) -> None:
         require(set(zip(trees.tolist(), nodes.tolist(), strict=True)) == members, "ego subgraphs have other nodes than were grown")
         require(bool((found["seeds"] == np.searchsorted(trees, np.arange(n))).all()), "roots are not the first")
         for edge_type, edges in EDGES.items():
-            rows, cols = found[f"rows.{edge_type}"], found[f"cols.{edge_type}"]
+            counts, cols = found[f"counts.{edge_type}"], found[f"ends.{edge_type}"]
+            rows = np.repeat(np.arange(len(counts)), counts)
             told = sorted(zip(trees[rows].tolist(), trees[cols].tolist(), nodes[rows].tolist(), nodes[cols].tolist(), strict=True))
             law = sorted((tree, tree, a, b) for a, b in edges for tree in range(n) if (tree, a) in members and (tree, b) in members)
             require(told == law, f"ego subgraphs have other edges of type {edge_type} than all among their nodes")
