@@ -18,7 +18,8 @@ from types import TracebackType
 from typing import Self
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][0-9A-B]|[=>78])")
-_CONTROLLING = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+# A shell's own terminal leaves Ctrl-C to programs; what runs in the background, as tests may, has it ignored, and its children too.
+_CONTROLLING = "import fcntl, signal, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); signal.signal(signal.SIGINT, signal.default_int_handler); "
 
 
 class Terminal:
