@@ -26,6 +26,36 @@ Value = Values | Ragged2
 """A column: an array [n, ...] (of texts: of str), or (indptr, values) where rows are lists or bytes."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Coded:
+    """Texts of which there are few: a code for each row."""
+
+    codes: Values
+    words: tuple[str, ...]
+
+    def texts(self) -> Values:
+        return np.array([*self.words, ""], np.str_)[self.codes]  # code -1 is the last one: no text
+
+
+class _Columns(Mapping[str, Value]):
+    """Columns by name; texts that came as codes are laid out when they are first looked at."""
+
+    def __init__(self, held: dict[str, Value | _Coded]) -> None:
+        self._held = held
+
+    def __getitem__(self, name: str) -> Value:
+        found = self._held[name]
+        if isinstance(found, _Coded):
+            found = self._held[name] = found.texts()
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """What one step of running a statement took."""
@@ -183,7 +213,7 @@ def result_of(reply: Frame) -> Result:
     return Result(
         columns=tuple(name for name, _, _ in columns),
         types=tuple(kind for _, kind, _ in columns),
-        values={name: value for name, _, value in columns},
+        values=_Columns({name: value for name, _, value in columns}),
         length=head.rows,
         kind=head.kind,
         space=head.space,
@@ -197,12 +227,10 @@ def result_of(reply: Frame) -> Result:
     )
 
 
-def _value(at: int, column: Any, reply: Frame) -> Value:
+def _value(at: int, column: Any, reply: Frame) -> Value | _Coded:
     found = reply.arrays.get(f"c.{at}")
     if found is not None:
-        if not column.coded:
-            return found
-        return np.array([*column.words, ""], np.str_)[found]  # code -1 is the last one: no text
+        return _Coded(found, tuple(column.words)) if column.coded else found
     indptr, values = reply.arrays[f"c.{at}.indptr"], reply.arrays[f"c.{at}.values"]
     if column.type != "text":
         return indptr, values

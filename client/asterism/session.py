@@ -130,9 +130,13 @@ class Session:
 
     def learn(self, info: SpaceInfo) -> SpaceInfo:
         """Keep a space's schema."""
-        with self._lock:
-            self._schemas[info.name] = info.schema
+        self.know(info.name, info.schema)
         return info
+
+    def know(self, space: str, schema: Schema) -> None:
+        """Keep the schema of a space."""
+        with self._lock:
+            self._schemas[space] = schema
 
     def schema(self, space: str, *, fresh: bool = False) -> Schema:
         """A space's schema, asked for once."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,8 @@ from graphd.statements.records import Draw, Hop, Item, Parameter, TypeName
 
 MOST_STEPS = 64
 """Of one statement."""
+_WAYS = {"": ("out",), "REVERSELY": ("in",), "BIDIRECT": ("out", "in")}
+"""Along the edges, or against them, or both."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,22 +33,12 @@ class Asked:
     version: int | None
     items: tuple[Item, ...]
     """The columns of its table."""
-
-    @cached_property
-    def wants(self) -> frozenset[str]:
-        """What rows must have for these columns."""
-        return yielding.wants(self.items)
-
-    @cached_property
-    def conditions(self) -> dict[str, Condition]:
-        """Of edges that are followed ``out`` and ``in``; what the ends are called differs."""
-        where = self.draw.options.where
-        return {way: condition_of(where, self.bindings, reverse=way == "in") for way in self.ways}
-
-    @cached_property
-    def ways(self) -> tuple[str, ...]:
-        """Along the edges, or against them, or both."""
-        return {"": ("out",), "REVERSELY": ("in",), "BIDIRECT": ("out", "in")}[self.draw.options.direction]
+    wants: frozenset[str]
+    """What rows must have for these columns."""
+    ways: tuple[str, ...]
+    """Along the edges, or against them, or both."""
+    conditions: Mapping[str, Condition]
+    """Of edges that are followed ``out`` and ``in``; what the ends are called differs."""
 
     def way(self) -> str:
         """Along the edges or against them; InvalidRequest where both are asked for, of what goes one way only."""
@@ -181,13 +172,17 @@ def asked_of(draw: Draw, graph: Graph, bindings: Bindings, *, seed: int | None, 
     """A draw with its values in place; NotFound and InvalidRequest with their places."""
     options = draw.options
     _check_types(draw, graph, bindings)
+    items, ways = yielding.items_of(draw, graph), _WAYS[options.direction]
     return Asked(
         draw=draw,
         graph=graph,
         bindings=bindings,
         seed=seed if options.seed is None else _told(draw, bindings, "seed", lambda: bindings.whole(options.seed or 0, "a seed")),
         version=version if options.version is None else _told(draw, bindings, "version", lambda: bindings.number(options.version or 0, "a version")),
-        items=yielding.items_of(draw, graph),
+        items=items,
+        wants=yielding.wants(items),
+        ways=ways,
+        conditions={way: condition_of(options.where, bindings, reverse=way == "in") for way in ways},
     )
 
 

@@ -161,7 +161,8 @@ def _drawn_steps(asked: Asked, graph: Graph) -> tuple[Rows, Any]:
     pieces, before = [], sample.seeds
     for step, hop in enumerate(sample.hops, 1):
         if step >= first:
-            own = {"step": np.full(len(hop.nodes), step), "weight": hop.weights, "edge_id": hop.edge_ids, "probability": hop.probabilities}
+            told = np.full(len(hop.nodes), step) if "step" in wants else None
+            own = {"step": told, "weight": hop.weights, "edge_id": hop.edge_ids, "probability": hop.probabilities}
             pieces.append(
                 EdgeRows(
                     near=np.repeat(before, hop.fanout),

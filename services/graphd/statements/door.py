@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from asterism.catalog import SpaceInfo
 from asterism.client import Client
 from asterism.graph import Graph
 from asterism_proto.arrays import Frame
@@ -130,8 +129,7 @@ class _Session:
 
     def learn(self, space: str) -> None:
         """Look for a space, and know its schema; NotFound where there is none."""
-        found = self.space_of(space, self.inside.query)
-        self.client.session.learn(SpaceInfo(name=space, space_id=found.space_id, schema=found.schema, version=found.current, created_ms=0, hosts=()))
+        self.client.session.know(space, self.space_of(space, self.inside.query).schema)
 
 
 class Statements:

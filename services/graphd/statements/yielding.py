@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
@@ -164,7 +164,7 @@ def taken(rows: EdgeRows, places: NDArray[np.int64]) -> EdgeRows:
     """Some rows, in that order."""
     against = rows.against if isinstance(rows.against, bool) else rows.against[places]
     own = {name: array[places] for name, array in rows.own.items()}
-    return replace(rows, near=rows.near[places], far=rows.far[places], types=rows.types[places], against=against, own=own)
+    return EdgeRows(near=rows.near[places], far=rows.far[places], types=rows.types[places], against=against, version=rows.version, own=own)
 
 
 def items_of(draw: Draw, graph: Graph) -> tuple[Item, ...]:
