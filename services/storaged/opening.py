@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 _STOP_S = 5.0
 _LONGEST_REST_S = 3600.0
+_DOUBLINGS = 20
+"""Of a rest, at most: it has long become the longest by then."""
 _FIRST_REST_S = 0.25
 """Of a version whose image was not seen to be damaged: what stood in the way, such as too many open files, may be over in a moment."""
 
@@ -52,7 +54,7 @@ class _Tried:
                 return math.inf
             if not self.again_at:
                 return 0.0
-        rest_s = min(retry_s, _FIRST_REST_S * 2.0 ** (self.hindered - 1)) if self.hindered else retry_s
+        rest_s = min(retry_s, _FIRST_REST_S * 2.0 ** min(self.hindered - 1, _DOUBLINGS)) if self.hindered else retry_s
         return self.at + rest_s - now
 
 
@@ -182,7 +184,7 @@ class Opener:
         if self._remake is None:
             return ""
         if tried.remaking is not None and not tried.again_at:
-            tried.again_at = tried.at + min(self._retry_s * 2.0 ** (tried.begun - 1), _LONGEST_REST_S)
+            tried.again_at = tried.at + min(self._retry_s * 2.0 ** min(tried.begun - 1, _DOUBLINGS), _LONGEST_REST_S)
         elif tried.remaking is None or tried.at >= tried.again_at:
             tried.remaking = self._remake(space, want, parts, self.wake)
             tried.begun, tried.again_at = tried.begun + 1, 0.0
