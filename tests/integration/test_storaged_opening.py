@@ -32,6 +32,12 @@ def wait_for(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+def image_in(folder: Path) -> str:
+    """The digest of an image of no rows."""
+    empty = {"rows": 0, "count": 0, "dense": False, "table": {"size": 0, "total": 0.0}, "columns": []}
+    return ImageWriter(folder).finish({"part": 0, "parts": 1, "mod": True, "nodes": [empty], "edges": []})
+
+
 def test_nobody_waits_for_an_image_that_is_slow_to_open(tmp_path: Path) -> None:
     folders = Folders(tmp_path)
     part = folders.build(1, 7) / "parts" / "p00000"
@@ -86,8 +92,7 @@ def test_a_version_that_is_not_wanted_any_more_when_it_is_open_is_not_served(tmp
 
 def test_a_version_that_was_refused_is_tried_again_without_another_word(tmp_path: Path) -> None:
     folders, made = Folders(tmp_path / "data"), tmp_path / "made"
-    empty = {"rows": 0, "count": 0, "dense": False, "table": {"size": 0, "total": 0.0}, "columns": []}
-    digest = ImageWriter(made).finish({"part": 0, "parts": 1, "mod": True, "nodes": [empty], "edges": []})
+    digest = image_in(made)
     holdings = Holdings(folders)
     opener = Opener(holdings, folders, verify=True, retry_s=0.1, changed=lambda: None)
     opener.start()
@@ -106,8 +111,7 @@ def test_a_version_that_was_refused_is_tried_again_without_another_word(tmp_path
 
 def test_what_only_stood_in_the_way_is_tried_again_soon(tmp_path: Path) -> None:
     folders, made = Folders(tmp_path / "data"), tmp_path / "made"
-    empty = {"rows": 0, "count": 0, "dense": False, "table": {"size": 0, "total": 0.0}, "columns": []}
-    digest = ImageWriter(made).finish({"part": 0, "parts": 1, "mod": True, "nodes": [empty], "edges": []})
+    digest = image_in(made)
     part = folders.build(1, 7) / "parts" / "p00000"
     (part / "manifest.json").mkdir(parents=True)  # what the system does not read is no damage of the image
     holdings = Holdings(folders)
@@ -128,8 +132,7 @@ def test_what_only_stood_in_the_way_is_tried_again_soon(tmp_path: Path) -> None:
 
 def test_whatever_keeps_a_version_from_opening_is_said(tmp_path: Path) -> None:
     folders = Folders(tmp_path / "data")
-    empty = {"rows": 0, "count": 0, "dense": False, "table": {"size": 0, "total": 0.0}, "columns": []}
-    digest = ImageWriter(folders.build(1, 7) / "parts" / "p00000").finish({"part": 0, "parts": 1, "mod": True, "nodes": [empty], "edges": []})
+    digest = image_in(folders.build(1, 7) / "parts" / "p00000")
     holdings = Holdings(folders)
     opener = Opener(holdings, folders, verify=True, retry_s=60, changed=lambda: None)
     opener.start()
