@@ -20,6 +20,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import config, types
+from numba.core.caching import IndexDataCacheFile
 from numba.core.cgutils import raw_memcpy
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
@@ -69,10 +70,30 @@ def _stamped(compiled: Any, fn: Callable[P, R]) -> Callable[P, R]:
 
     Numba looks at the kernel's own file. These are in files beside it, or here.
     """
-    cached = compiled._cache._cache_file
-    cached._source_stamp = (cached._source_stamp, _sources(Path(fn.__code__.co_filename).parent))
+    cache, own = compiled._cache, compiled._cache._cache_file
+    stamp = (own._source_stamp, _sources(Path(fn.__code__.co_filename).parent))
+    cache._cache_file = CompiledFiles(cache.cache_path, cache._impl.filename_base, stamp)  # type: ignore[no-untyped-call]
     dispatcher: Callable[P, R] = compiled
     return dispatcher
+
+
+class CompiledFiles(IndexDataCacheFile):
+    """What is cached of one kernel, of which several processes may write at once.
+
+    Numba numbers its files, and lists one before it is written: processes that start together may give one number to two signatures, and
+    one may run what a number held before, of other types or of older steps. Here a file is named after what it holds, and listed once it
+    is there. Of what two processes list at the same time one may be lost; it is compiled again.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write compiled code, then list it; what is listed no more goes."""
+        name = f"{Path(self._index_path).stem}.{hashlib.sha256(repr((self._version, self._source_stamp, key)).encode()).hexdigest()[:16]}.nbc"
+        self._save_data(name, data)  # type: ignore[no-untyped-call]  # Numba's own, as the two below
+        listed = {**self._load_index(), key: name}  # type: ignore[no-untyped-call]
+        self._save_index(listed)  # type: ignore[no-untyped-call]
+        for path in Path(self._cache_path).glob(f"{Path(self._index_path).stem}.*.nbc"):
+            if path.name not in listed.values():
+                path.unlink(missing_ok=True)
 
 
 @cache

@@ -6,6 +6,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+from graphkit.jit import CompiledFiles
 
 STEP = """
 from graphkit.jit import inlined
@@ -44,3 +47,40 @@ def test_a_kernel_is_compiled_anew_when_a_step_or_a_constant_of_another_file_cha
     assert ran(tmp_path, 10, 5) == (16, 0)
     assert ran(tmp_path, 20, 5) == (26, 0)
     assert ran(tmp_path, 20, 5) == (26, 1)
+
+
+def test_code_is_listed_once_it_is_there_so_that_no_process_runs_what_a_file_held_before(tmp_path: Path) -> None:
+    reader, seen = CompiledFiles(str(tmp_path), "run", "new"), []
+
+    class Watched(CompiledFiles):
+        def _save_data(self, name: str, data: Any) -> None:
+            seen.append(reader.load("int64"))
+            super()._save_data(name, data)
+            seen.append(reader.load("int64"))
+
+    CompiledFiles(str(tmp_path), "run", "old").save("int64", "of older steps")
+    Watched(str(tmp_path), "run", "new").save("int64", "of newer steps")
+    assert set(seen) <= {None, "of newer steps"}
+    assert reader.load("int64") == "of newer steps"
+    assert len(list(tmp_path.glob("*.nbc"))) == 1
+
+
+def test_two_processes_that_compile_at_once_do_not_take_each_others_code(tmp_path: Path) -> None:
+    class Blind(CompiledFiles):
+        """As it looks where both have begun before either has listed anything."""
+
+        def _load_index(self) -> dict[Any, str]:
+            return {}
+
+    other = Blind(str(tmp_path), "run", "stamp")
+
+    class First(Blind):
+        def _save_data(self, name: str, data: Any) -> None:
+            other.save("int32", "of int32")
+            super()._save_data(name, data)
+
+    First(str(tmp_path), "run", "stamp").save("int64", "of int64")
+    reader = CompiledFiles(str(tmp_path), "run", "stamp")
+    assert reader.load("int64") in (None, "of int64")
+    assert reader.load("int32") in (None, "of int32")
+    assert "of int64" in (reader.load("int64"), reader.load("int32"))
