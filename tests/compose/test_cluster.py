@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.kit import bodies
-from tests.kit.compose import STORAGEDS, ComposeCluster
+from tests.kit.compose import GRAPHDS, STORAGEDS, ComposeCluster
 
 pytestmark = [pytest.mark.compose, pytest.mark.timeout(1800)]
 
@@ -75,3 +75,11 @@ def test_the_command_in_the_image_sees_a_ready_cluster(cluster: ComposeCluster) 
 
 def test_a_container_runs_without_root(cluster: ComposeCluster) -> None:
     assert cluster.compose("exec", "-T", "storaged-0", "id", "-u").strip() != "0"
+
+
+def test_every_container_starts_with_the_kernels_of_the_image(cluster: ComposeCluster) -> None:
+    listing = ("sh", "-c", "cd /var/cache/asterism && ls -d */*.nbi && test -w .")
+    image = set(cluster.compose("run", "--rm", "-T", "--no-deps", "-v", "/var/cache/asterism", "graphd-0", *listing).split())
+    assert image
+    for name in (*STORAGEDS, *GRAPHDS):
+        assert image <= set(cluster.compose("exec", "-T", name, *listing).split()), name
