@@ -40,6 +40,7 @@ NEAREST = {
     "storaged.kernel.covered": "conditional",
     "graphd.restriction": "conditional",
     "storaged.draw.ranged": "ranged",
+    "storaged.kernel.near": "ranged",
     "storaged.kernel.ranged": "ranged",
     "storaged.kernel.different": "different",
     "storaged.kernel.union": "different",

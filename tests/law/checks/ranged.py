@@ -37,10 +37,11 @@ EDGES: tuple[tuple[tuple[float, float], ...], ...] = (
         *((8 + i % 3, float(1 + i % 4)) for i in range(14)),
         *((-4 - i, float(i)) for i in range(4)),
     ),
-    ((4, 1.0), (3, 5.0), (-2, 2.0)),
-    ((0, 95.0), (1, 2.0), (1, 2.0), (2, 1.0)),
+    ((4, 1.0), (3, 5.0), (-2, 2.0), (8, 3.0), (4, 2.0), (1, 3.0)),
+    ((0, 95.0), (1, 2.0), (1, 2.0), (2, 1.0), (2, 0.0)),
 )
-"""(value, weight) of the edges of each type, by neighbor: out of order, equal ones, of weight 0, and one so heavy that draws go on as a race."""
+"""(value, weight) of the edges of each type, by neighbor: out of order, equal ones, of weight 0, and one so heavy that draws go on as a race;
+of the second none is of weight 0, so that what was drawn is left out of the next draw."""
 SEEN: dict[str, Any] = {
     "x between 3 and 5": lambda x: 3 <= x <= 5,
     "x < 0 or x == 4 or x > 6": lambda x: x < 0 or x == 4 or x > 6,
@@ -136,6 +137,7 @@ def what_is_in_a_range_is_drawn_by_its_law(scale: float) -> None:
     cases: tuple[tuple[tuple[int, ...], bool, bool, int], ...] = (
         ((0,), True, False, 1), ((0,), True, True, 1), ((0, 1), True, False, 2), ((2,), True, False, 1), ((0, 1, 2), True, True, 1),
         ((0,), False, False, 2), ((0,), False, True, 2), ((0, 1), False, False, 2), ((2,), False, False, 3), ((1, 2), False, True, 2),
+        ((1,), False, False, 3),
     )  # fmt: skip
     for number, (types, replace, uniform, count) in enumerate(cases):
         how = {"floating": bool(number & 1), "incoming": bool(number & 2)}

@@ -13,7 +13,7 @@ RESTRICTED, CONDITIONS, LOOKING, RESTRICTION, COVERS, INTERVALS, COVERED = (
     "storaged.draw.intervals",
     "storaged.kernel.covered",
 )
-RANGED, NEAR = "storaged.kernel.ranged", "storaged.draw.ranged"
+PIECES, RANGED, NEAR = "storaged.kernel.near", "storaged.kernel.ranged", "storaged.draw.ranged"
 
 MUTANTS: tuple[Mutant, ...] = (
     change("totals of all rows", "stale totals", CONDITIONS, ("totals={**version.totals, **totals}", "totals=version.totals")),
@@ -93,12 +93,20 @@ MUTANTS: tuple[Mutant, ...] = (
         INTERVALS,
         ("zip(ends[::2], ends[1::2], strict=True)", "zip(ends[1::2], ends[2::2], strict=False)"),
     ),
-    change("a run without its last value", "off by one", RANGED, ("stop, highs[s], True)", "stop, highs[s], False)")),
-    change("a run without its first value", "off by one", RANGED, ("stop, lows[s], False)", "stop, lows[s], True)")),
-    change("down to the right alone", "classic", RANGED, ("        if rest >= left and", "        if")),
-    change("down without what the left weighs", "classic", RANGED, ("            rest -= left\n", "            rest -= 0.0\n")),
-    change("trees without the last edge of a run", "off by one", RANGED, ("np.int64(first + size + degree)", "np.int64(first + size + degree - 1)")),
-    change("the first place of every run", "first neighbour", RANGED, ("            if rest < masses[p]:", "            if rest >= 0.0:")),
+    change("a run without its last value", "off by one", PIECES, ("stop, highs[s], True)", "stop, highs[s], False)")),
+    change("a run without its first value", "off by one", PIECES, ("stop, lows[s], False)", "stop, lows[s], True)")),
+    change("down to the right alone", "classic", PIECES, ("        if rest >= left and", "        if")),
+    change("down without what the left weighs", "classic", PIECES, ("            rest -= left\n", "            rest -= 0.0\n")),
+    change("trees without the last edge of a run", "off by one", PIECES, ("np.int64(first + size + degree)", "np.int64(first + size + degree - 1)")),
+    change("the first place of every run", "first neighbour", PIECES, ("np.int64(point >= sums[p])", "np.int64(point < 0.0)")),
+    change("how far into the row in place of into the piece", "tempting", PIECES, ("point - sums[chosen - 1] if chosen > 0 else point", "point")),
+    change("drawn once more in the place of the next", "classic", RANGED, ("        masses[chosen] = 0.0\n", "        masses[chosen] *= 1.0\n")),
+    change(
+        "one word for all that differ",
+        "lagged",
+        RANGED,
+        ("point = unit(word(key, np.uint64(k))) * total", "point = unit(word(key, np.uint64(0))) * total"),
+    ),
     change("one word for all draws of a node", "lagged", RANGED, ("w = word(own, np.uint64(k))", "w = word(own, np.uint64(0))")),
     change(
         "beginning anew after too many repeats",
