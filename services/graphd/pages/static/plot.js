@@ -106,7 +106,7 @@ export function lines({ id, title, desc, times, series, unit, text, log = false,
     y = logarithmic(low, high, bottom, MARGIN.top);
     marks = decades(low, high, 6);
   } else {
-    const high = Math.max(...values, 1e-9) * 1.05;
+    const high = (Math.max(...values, 0) || 1) * 1.05; // where nothing happened, 0 lies at the foot of an axis to 1
     y = linear(0, high, bottom, MARGIN.top);
     marks = ticks(0, high, 5);
   }
