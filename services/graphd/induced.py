@@ -85,7 +85,7 @@ def among(sampling: Sampling, what: read.Adjacent, members: Mapping[int, Members
         ends[edge_type] = (src, dst) if what.direction == pb.OUT else (dst, src)
     near, far = (_Listed.of(members, {pair[side] for pair in ends.values()}) for side in (0, 1))
     groups = None if near.groups is None or far.groups is None else (near.groups, far.groups)
-    sizes, found = layer.between(sampling, what, near.ids, -1, near.types, far.ids, far.types, groups)
+    sizes, found = layer.between(sampling, what, near.ids, near.type_id, near.types, far.ids, far.types, groups)
     layer.check_between(found, len(near.ids), len(far.ids))
     out: Sections = {"edge_counts": np.zeros((len(what.edge_types), 1), np.int64)}
     rows = None if len(ends) == 1 else np.repeat(np.arange(len(near.ids)), sizes)
@@ -112,7 +112,10 @@ class _Listed:
     """The nodes of some types, one type after another."""
 
     ids: Ids
-    types: Types
+    type_id: int
+    """Of all of them; -1 where they are of several types."""
+    types: Types | None
+    """Of each, where they are of several."""
     groups: Types | None
     first: Mapping[int, int]
     """The place of number 0 of each type."""
@@ -125,7 +128,8 @@ class _Listed:
         groups = [members[type_id].groups for type_id in listed]
         return cls(
             ids=np.concatenate([members[type_id].ids for type_id in listed]),
-            types=np.repeat(np.array(listed, np.int32), sizes),
+            type_id=listed[0] if len(listed) == 1 else -1,
+            types=None if len(listed) == 1 else np.repeat(np.array(listed, np.int32), sizes),
             groups=None if any(some is None for some in groups) else np.concatenate([some for some in groups if some is not None]),
             first=dict(zip(listed, np.cumsum([0, *sizes]).tolist(), strict=False)),
         )
