@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.kit.auditing import altered, audited
 from tests.kit.building import Built, Op, built
 from tests.kit.images import packed
 
@@ -50,7 +51,7 @@ def made(folder: Path, *, far: int, memory_limit_mib: int = 512) -> Built:
 
 
 def bare(side: Adjacency) -> Adjacency:
-    return replace(side, narrow=EMPTY_U32, packed=EMPTY_U64)
+    return replace(side, narrow=EMPTY_U32, narrow_eid=EMPTY_U32, packed=EMPTY_U64)
 
 
 @pytest.mark.parametrize("far", [NODES - 1, NOBODY - 1])
@@ -63,6 +64,8 @@ def test_what_is_there_twice_is_the_same_both_times(tmp_path: Path, far: int) ->
                     expected = packed(bare(side))
                     assert side.nbr.size
                     np.testing.assert_array_equal(side.narrow, expected.narrow)
+                    np.testing.assert_array_equal(side.narrow_eid, expected.narrow_eid)
+                    assert side.narrow_eid.size
                     np.testing.assert_array_equal(side.packed, expected.packed)
         assert image.edges[0].out.packed.size == 2 * image.edges[0].out.nbr.size
         assert (image.edges[0].out.packed != weighed(image, "root").edges[0].out.packed).any()
@@ -74,44 +77,44 @@ def test_ids_that_do_not_fit_are_there_once(tmp_path: Path) -> None:
     assert any(large)
     assert [side.narrow.size == 0 for side in sides] == large
     assert [side.packed.size == 0 for side in sides] == large
+    assert all(side.narrow_eid.size for side in sides)
 
 
-def test_images_of_the_format_before_are_read_and_drawn_from(tmp_path: Path) -> None:
+def answers(version: draw.Version) -> list[np.ndarray]:
+    """Of each operator that reads what is there twice, what it finds."""
+    ids = np.arange(NODES)
+    near = {"edge_types": [0], "node_type": 0, "ids": ids, "direction": 2, "want_weights": True, "want_edge_ids": True}
+    drawn = draw.neighbors(version, **near, positions=ids, count=20, replace=True, uniform=False, seed=4, hop=0)
+    among = draw.edges_between(version, **near, cols=ids[::2])
+    met = []
+    for replaced, count in ((False, 3), (True, 3), (False, -1)):
+        how = draw.Expansion(seed=4, direction=1, replace=replaced, uniform=True, want_eids=True, want_weights=True)
+        met.append(draw.expand(version, how, edge_type=0, hop=0, count=count, ids=ids, trees=None))
+    found = [getattr(some, name) for some in (drawn, *met) for name in ("ids", "weights", "eids")]
+    return [*found, among.indptr, among.cols, among.weights, among.eids]
+
+
+@pytest.mark.parametrize(("before", "new"), [(1, (".narrow", ".narrow_eid", ".packed")), (2, (".narrow_eid",))])
+def test_images_of_the_formats_before_are_read_and_drawn_from(tmp_path: Path, before: int, new: tuple[str, ...]) -> None:
     schema, images = Schema.from_dict(SCHEMA), []
     now = made(tmp_path, far=NODES - 1)
     for part in range(schema.parts):
         folder = now.output / f"parts/p{part:05d}"
         manifest = json.loads((folder / MANIFEST).read_bytes())
-        for name in [name for name in manifest["files"] if name.endswith((".narrow", ".packed"))]:
+        for name in [name for name in manifest["files"] if name.endswith(new)]:
             (folder / f"{name}.bin").unlink()
             del manifest["files"][name]
-        (folder / MANIFEST).write_text(json.dumps(manifest | {"format": 1}))
+        (folder / MANIFEST).write_text(json.dumps(manifest | {"format": before}))
         images.append(open_part(folder, verify=True))
-    ids = np.arange(NODES)
-    drawn = [
-        draw.neighbors(
-            draw.Version(space_id=1, version=1, digest="", schema=schema, totals={}, parts=dict(enumerate(parts))),
-            edge_types=[0],
-            node_type=0,
-            ids=ids,
-            positions=ids,
-            count=20,
-            replace=True,
-            uniform=False,
-            direction=2,
-            seed=4,
-            hop=0,
-            want_weights=True,
-            want_edge_ids=True,
-        )
-        for parts in (now.images, images)
-    ]
-    assert images[0].edges[0].out.packed.size == 0 < now.images[0].edges[0].out.packed.size
-    assert (drawn[0].ids >= 0).any()
-    for name in ("ids", "weights", "eids"):
-        np.testing.assert_array_equal(getattr(drawn[0], name), getattr(drawn[1], name))
-    (now.output / "parts/p00000" / MANIFEST).write_text(json.dumps(manifest | {"format": 3}))
-    with pytest.raises(Corrupt, match="format 3; this storaged reads 1 and 2"):
+    assert images[0].edges[0].out.narrow_eid.size == 0 < now.images[0].edges[0].out.narrow_eid.size
+    assert (images[0].edges[0].out.packed.size == 0) is (before == 1)
+    known = {"space_id": 1, "version": 1, "digest": "", "schema": schema, "totals": {}}
+    found = [answers(draw.Version(**known, parts=dict(enumerate(parts)))) for parts in (now.images, images)]
+    assert (found[0][0] >= 0).any()
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    (now.output / "parts/p00000" / MANIFEST).write_text(json.dumps(manifest | {"format": 4}))
+    with pytest.raises(Corrupt, match="format 4; this storaged reads 1 to 3"):
         open_part(now.output / "parts/p00000", verify=False)
 
 
@@ -125,3 +128,21 @@ def test_the_audit_finds_a_slot_that_is_packed_wrongly(tmp_path: Path, wrong: st
     altered = side.packed.copy()
     altered[2 * slot + (wrong != "column")] ^= np.uint64({"column": 1, "own": 1, "alias": 1 << 32, "nobody": 1}[wrong])
     assert law.first_unlike(*arrays, settled(altered)) == slot
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("e0.out.narrow", "out-copy: narrow neighbors from slot 0 on are not its neighbors"),
+        ("e2.in.narrow_eid", "in-copy: narrow edge ids from slot 0 on are not its edge ids"),
+        ("e0.out.packed", "out-copy: the packed row of slot 0 is not its table"),
+    ],
+)
+def test_the_audit_finds_what_is_not_the_same_both_times(tmp_path: Path, name: str, told: str) -> None:
+    whole = made(tmp_path, far=NODES - 1)
+    images = dict(enumerate(whole.digests))
+    audited(whole, Schema.from_dict(SCHEMA), images)
+    file = np.fromfile(whole.output / f"parts/p00001/{name}.bin", np.uint64 if name.endswith("packed") else np.uint32)
+    images[1] = altered(whole, name, 1, file[1] ^ file.dtype.type(1))
+    with pytest.raises(Corrupt, match=told):
+        audited(whole, Schema.from_dict(SCHEMA), images)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 import math
 import signal
 import subprocess
 import sys
-import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.kit.auditing import altered, audited
 from tests.kit.building import Built, Op, Oracle, built, write_loads
 
 from asterism_proto.errors import Corrupt
@@ -24,9 +22,6 @@ from asterism_proto.schema import Schema
 from graphkit.split import part_of
 from graphkit.times import keys_of
 from storaged.build.marks import Mark
-from storaged.build.progress import Progress
-from storaged.reread.audit import audit
-from storaged.reread.task import Task
 from storaged.store import graph
 from storaged.store.graph import GraphStore
 from storaged.store.image import Adjacency, PartImage, weighed
@@ -174,40 +169,6 @@ def test_a_build_killed_in_a_step_of_times_goes_on_to_the_same_bytes(tmp_path: P
     assert said[-1]["finished"]["images"][0]["digest"] == part
 
 
-def audited(made: Built, images: dict[int, str]) -> None:
-    task = Task(
-        kind="audit",
-        space="s",
-        space_id=1,
-        job_id=1,
-        host="h",
-        schema=SCHEMA,
-        parts=tuple(images),
-        version=1,
-        cut=1,
-        digest="",
-        images=images,
-        totals=tuple(total for result in made.results for total in result.totals),
-        build=made.output,
-        output="",
-        options={},
-    )
-    audit(task, Progress(io.StringIO()))
-
-
-def altered(made: Built, name: str, place: int, value: float) -> str:
-    """Write one value of a file of part 1 anew, as if it had been sealed so; gives the image's digest."""
-    folder = made.output / "parts/p00001"
-    manifest = json.loads((folder / "manifest.json").read_bytes())
-    content = np.fromfile(folder / f"{name}.bin", manifest["files"][name]["dtype"])
-    content[place] = value
-    (folder / f"{name}.bin").write_bytes(content.tobytes())
-    manifest["files"][name]["crc32"] = [zlib.crc32(content.tobytes()[low : low + (1 << 20)]) for low in range(0, content.nbytes, 1 << 20)]
-    raw = json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()
-    (folder / "manifest.json").write_bytes(raw)
-    return hashlib.sha256(raw).hexdigest()
-
-
 @pytest.mark.parametrize(
     ("name", "told"),
     [
@@ -222,12 +183,12 @@ def altered(made: Built, name: str, place: int, value: float) -> str:
 def test_the_audit_finds_an_order_a_sum_or_a_time_that_is_not_the_edges(tmp_path: Path, name: str, told: str) -> None:
     made = built(tmp_path, SCHEMA, [FIRST])
     images = dict(enumerate(made.digests))
-    audited(made, images)
+    audited(made, SCHEMA, images)
     file = np.fromfile(made.output / f"parts/p00001/{name}.bin", {"order": "u4", "sums": "f8", "when": "i8"}[name.split(".")[-1].split("_")[-1]])
     value = file[0] if "order" in name else file[1] + 1
     images[1] = altered(made, name, 1, value)
     with pytest.raises(Corrupt, match=told):
-        audited(made, images)
+        audited(made, SCHEMA, images)
 
 
 def test_the_copies_of_an_edge_are_held_to_the_same_time(made: Built) -> None:

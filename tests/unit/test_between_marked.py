@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.kit.images import Edges, Nodes, version_of
+from tests.kit.images import Edges, Nodes, apart, version_of
 
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from graphkit.jit import settled
@@ -30,10 +30,11 @@ FAR = 1 << 40
 
 @cache
 def version(base: int) -> draw.Version:
-    """Nodes base, base + 1, ..., two of them with many edges, parallel ones and loops among them."""
+    """Nodes base, base + 1, ..., two of them with many edges, parallel ones and loops among them; ids in 32 bits only from 0 on."""
     types = (EdgeType(src_type="n", relation="x", dst_type="n", weighted=True),)
     schema = Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=PARTS)
-    return version_of(schema, {"n": Nodes(ids=base + np.arange(SIZE))}, {"n:x:n": Edges(src=base + SRC, dst=base + DST, weights=WEIGHTS)})
+    made = version_of(schema, {"n": Nodes(ids=base + np.arange(SIZE))}, {"n:x:n": Edges(src=base + SRC, dst=base + DST, weights=WEIGHTS)})
+    return apart(made) if base else made
 
 
 def expected(ids: NDArray[np.int64], cols: NDArray[np.int64], base: int, groups: NDArray[np.int32], col_groups: NDArray[np.int32]) -> Told:

@@ -19,7 +19,7 @@ from storaged.build.hub import alias_rows
 from storaged.build.kernels import DELETED, arrange, bits, mix_records, resolve, sort_rows
 from storaged.build.near import near_files, near_values, value_bits
 from storaged.build.nodes import CHUNK, MAX_ROWS
-from storaged.build.packed import narrow_neighbors, pack
+from storaged.build.packed import narrow_ids, pack
 from storaged.build.rows import Rows
 from storaged.build.source import Sections, Workplace
 from storaged.build.spool import Bucket, Records, buckets
@@ -196,7 +196,7 @@ def _adjacency(work: Workplace, type_id: int, side: _Side) -> _Counts:
     """One adjacency, in steps: its edges, then their alias rows by each of their weights, and both once more as draws read them."""
     written = sum(ref.rows for ref in side.refs)
     counts = _Counts(**work.steps.run(f"{side.name}.edges", lambda: asdict(_sorted_edges(work, type_id, side)), rows=written))
-    narrow = work.steps.run(f"{side.name}.narrow", lambda: narrow_neighbors(work, side.name), rows=counts.slots)
+    narrow = work.steps.run(f"{side.name}.narrow", lambda: narrow_ids(work, side.name), rows=counts.slots)
     prefixes = ([side.name] if side.weighted else []) + [f"{side.name}.w{i}" for i in range(len(counts.named))]
     for prefix in prefixes:
         make = partial(_alias_rows, work, side, prefix)

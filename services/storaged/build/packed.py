@@ -1,4 +1,4 @@
-"""What draws read at random once more, closer together: neighbors in half the room, and beside each alias column what it decides between."""
+"""What draws read at random once more, closer together: ids in half the room, and beside each alias column what it decides between."""
 
 from __future__ import annotations
 
@@ -45,15 +45,19 @@ def pack_rows(indptr: I64, first: np.int64, end: np.int64, narrow: U32, sums: F6
                 packed[2 * slot + 1] = _NONE
 
 
-def narrow_neighbors(work: Workplace, prefix: str) -> State:
-    """Write the neighbors of an adjacency in 32 bits each, where all of them fit; says whether they do."""
-    nbr: I64 = work.image.map(f"{prefix}.nbr")
-    fit = all(int(nbr[low : low + CHUNK].max()) < NOBODY for low in range(0, nbr.size, CHUNK))
+def narrow_ids(work: Workplace, prefix: str) -> State:
+    """Write the neighbors and the edge ids of an adjacency in 32 bits each, where all of them fit; says whether the neighbors do."""
+    return {"fit": _narrow(work, f"{prefix}.nbr", f"{prefix}.narrow"), "eids_fit": _narrow(work, f"{prefix}.eid", f"{prefix}.narrow_eid")}
+
+
+def _narrow(work: Workplace, wide: str, name: str) -> bool:
+    ids: I64 = work.image.map(wide)
+    fit = all(int(ids[low : low + CHUNK].max()) < NOBODY for low in range(0, ids.size, CHUNK))
     if fit:
-        narrow = work.image.append_to(f"{prefix}.narrow", np.uint32)
-        for low in range(0, nbr.size, CHUNK):
-            narrow.append(nbr[low : low + CHUNK].astype(np.uint32))
-    return {"fit": fit}
+        narrow = work.image.append_to(name, np.uint32)
+        for low in range(0, ids.size, CHUNK):
+            narrow.append(ids[low : low + CHUNK].astype(np.uint32))
+    return fit
 
 
 def pack(work: Workplace, prefix: str, side: str) -> State:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from graphkit.jit import Whole, inlined, kernel, prefetch_at, view_at
 from storaged.kernel.between import ROW, TOTAL, first_from, steps_among
-from storaged.kernel.table import EID, NARROW, NBR, SLOTS, WEIGHTS
+from storaged.kernel.table import EID, NARROW, NARROW_EID, NBR, SLOTS, WEIGHTS
 
 HELD = 512
 """Edges that are found before what is told of them is read: by then it is near."""
@@ -101,6 +101,7 @@ def _tell(
     kept: np.uint64,
     start: np.int64,
     eids: np.int64,
+    width: np.int64,
     out: NDArray[np.int32],
     to: np.uint64,
 ) -> None:
@@ -110,7 +111,7 @@ def _tell(
         out[to] = told[_rank(np.uint64(nbr[edge]) - low, words, firsts)]
         to += _ONE
         slots[j] = start + edge
-        prefetch_at(np.uint64(eids + 8 * (start + edge)))
+        prefetch_at(np.uint64(eids + width * (start + edge)))
 
 
 @inlined
@@ -167,6 +168,12 @@ def _read(
         j = np.uint64(0)
         for i in range(row, end):
             part = lines[i]
+            short = view_at(table[part, NARROW_EID], np.int64(0) if table[part, NARROW_EID] == 0 else table[part, SLOTS], _U32)
+            if short.shape[0] > 0:
+                for _ in range(sizes[i]):
+                    out_eids[to + j] = short[slots[j]]
+                    j += _ONE
+                continue
             eids = view_at(table[part, EID], table[part, SLOTS], _I64)
             for _ in range(sizes[i]):
                 out_eids[to + j] = eids[slots[j]]
@@ -268,7 +275,9 @@ def between_marked(
             sound = _enter(ids, begin, end, low, words, touched, marked, firsts, ranked, places, told)
         if sound and degree > 0 and begin < end:
             narrow = view_at(table[part, NARROW] + 4 * start, np.int64(0) if table[part, NARROW] == 0 else degree, _U32)
-            nbr, eids = view_at(table[part, NBR] + 8 * start, degree, _I64), table[part, EID]
+            nbr = view_at(table[part, NBR] + 8 * start, degree, _I64)
+            eids, width = (table[part, EID], np.int64(8)) if table[part, NARROW_EID] == 0 else (table[part, NARROW_EID], np.int64(4))
+            width *= np.int64(out_eids.shape[0] > 0)
             by_target = degree > _LOOKS * (end - begin) * np.int64(steps_among(degree))
             if by_target and not ascending:
                 touched[:marked].sort()
@@ -285,9 +294,9 @@ def between_marked(
             if room - to < kept - held:
                 break
             if not by_target and narrow.shape[0] > 0:
-                _tell(narrow, low, words, firsts, told, slots, held, kept, start, eids, out_places, to)
+                _tell(narrow, low, words, firsts, told, slots, held, kept, start, eids, width, out_places, to)
             elif not by_target:
-                _tell(nbr, low, words, firsts, told, slots, held, kept, start, eids, out_places, to)
+                _tell(nbr, low, words, firsts, told, slots, held, kept, start, eids, width, out_places, to)
         sizes[i] = np.int64(kept - held)
         to += kept - held
         held = kept

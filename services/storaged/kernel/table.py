@@ -9,15 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.index import FREE
-from graphkit.jit import Whole, i64_at, inlined, kernel, u8_at, u32_at, view_at
+from graphkit.jit import Whole, i64_at, inlined, kernel, prefetch_at, u8_at, u32_at
 from graphkit.rng import mix64
 
-ROWS, LIVE, INDEX_IDS, INDEX_ROWS, INDEX_BITS, INDPTR, SLOTS, NBR, EID, WEIGHTS, SUMS, HOT, COLD, NARROW, PACKED, WHEN, ORDER, TIME_SUMS = range(18)
+(
+    ROWS, LIVE, INDEX_IDS, INDEX_ROWS, INDEX_BITS, INDPTR, SLOTS, NBR, EID, WEIGHTS, SUMS, HOT, COLD, NARROW, NARROW_EID, PACKED, WHEN, ORDER,
+    TIME_SUMS,
+) = range(19)  # fmt: skip
 """Columns of a table, which has a line per part: counts, and addresses of arrays, 0 where there is none."""
-COLUMNS = 18
+COLUMNS = 19
 ABSENT = -1
 """As a count of rows: the part is not held here."""
-_I64 = np.zeros(0, np.int64)
+_AHEAD = 16
+"""Nodes whose rows are asked for before they are read."""
 
 
 @inlined
@@ -96,14 +100,22 @@ def find_rows(
     int
         How many edges there are in all; -1 - i where the part of ``ids[i]`` is not held here.
     """
-    shift, total = shift_of_parts(parts), np.int64(0)
-    for i in range(ids.shape[0]):
-        part, row = find_row(ids[i], parts, shift, mod, table)
-        if part < 0:
-            return -1 - i
-        lines[i], starts[i], degrees[i] = part, 0, 0
-        if row >= 0:
-            indptr = view_at(table[part, INDPTR], table[part, ROWS] + 1, _I64)
-            starts[i], degrees[i] = indptr[row], indptr[row + 1] - indptr[row]
-        total += degrees[i]
+    shift, total, m = shift_of_parts(parts), np.int64(0), ids.shape[0]
+    for ahead in range(m + _AHEAD):
+        if ahead < m:
+            part, row = find_row(ids[ahead], parts, shift, mod, table)
+            if part < 0:
+                return -1 - ahead
+            lines[ahead], starts[ahead] = part, row
+            if row >= 0:
+                prefetch_at(np.uint64(table[part, INDPTR] + 8 * row))
+        i = ahead - _AHEAD
+        if i >= 0:
+            row, degrees[i] = starts[i], 0
+            starts[i] = 0
+            if row >= 0:
+                at = np.uint64(table[lines[i], INDPTR])
+                starts[i] = i64_at(at, row)
+                degrees[i] = i64_at(at, row + 1) - starts[i]
+            total += degrees[i]
     return total  # type: ignore[return-value]  # an int64 here and an int to the caller

@@ -13,8 +13,9 @@ coin < T and goes to the alias otherwise, where T = acceptance probability * 2^6
 (T >> 32) << 32 | alias, ``cold`` holds T & 0xFFFFFFFF, read only where the coin's high half equals T's. A column that
 is certain is its own alias.
 
-Twice over. Where the ids of an adjacency's neighbors fit into 32 bits they are there a second time as ``narrow``, in half the room, and
-``packed`` puts beside each ``hot`` the two neighbors between which it decides: a draw by weight is one read at random instead of two.
+Twice over. Where the ids of an adjacency's neighbors fit into 32 bits they are there a second time as ``narrow``, in half the room, as are
+those of its edges as ``narrow_eid``, and ``packed`` puts beside each ``hot`` the two neighbors between which it decides: a draw by weight is one
+read at random instead of two.
 
 By time. Where edges have a time, ``order`` has the slots of each row from the earliest edge to the latest: what is seen until a time is a beginning
 of it, found by bisection, and ``time_sums`` say what that weighs.
@@ -36,12 +37,12 @@ from asterism_proto.errors import Corrupt, NotFound
 from storaged.store.checked import MANIFEST, mapped
 from storaged.store.ordered import Ordered, opened
 
-FORMAT, READ = 2, (1, 2)
-"""Of the files as they are written, and those that can be read: the first has nothing twice over.
+FORMAT, READ = 3, (1, 2, 3)
+"""Of the files as they are written, and those that can be read: the first has nothing twice over, the second no edge ids.
 
 A version's number is nowhere in an image: the same content has the same bytes."""
 NOBODY = 0xFFFFFFFF
-"""In ``narrow`` and ``packed``: no neighbor."""
+"""In ``narrow`` and ``packed``: no neighbor. In ``narrow_eid``: no edge."""
 
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
@@ -172,6 +173,8 @@ class Adjacency:
     """uint32[slots], or empty with ``hot``."""
     narrow: U32 = field(default_factory=lambda: EMPTY_U32)
     """uint32[slots], ``nbr`` once more; empty where an id does not fit, and in what is made of other images."""
+    narrow_eid: U32 = field(default_factory=lambda: EMPTY_U32)
+    """uint32[slots], ``eid`` once more; likewise."""
     packed: U64 = field(default_factory=lambda: EMPTY_U64)
     """uint64[2 * slots]: of each slot ``hot``, then the alias's neighbor << 32 | its own; both are `NOBODY` in a row of sum 0. Empty
     with ``hot`` or ``narrow``."""
@@ -268,7 +271,7 @@ def open_part(folder: Path, *, verify: bool) -> PartImage:
     try:
         manifest = json.loads(raw)
         if manifest["format"] not in READ:
-            raise Corrupt(f"image {folder}: format {manifest['format']}; this storaged reads {' and '.join(map(str, READ))}: build the version again")
+            raise Corrupt(f"image {folder}: format {manifest['format']}; this storaged reads {READ[0]} to {READ[-1]}: build the version again")
         arrays = {name: mapped(folder / f"{name}.bin", entry, verify=verify) for name, entry in manifest["files"].items()}
         return PartImage(
             part=int(manifest["part"]),
@@ -318,7 +321,7 @@ def _nodes(entry: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[A
 def _adjacency(prefix: str, arrays: Mapping[str, NDArray[Any]], near: Mapping[str, int]) -> Adjacency:
     return Adjacency(
         **{name: arrays[f"{prefix}.{name}"] for name in ("indptr", "nbr", "eid")},
-        **_given(arrays, prefix, "weights", "sums", "hot", "cold", "narrow", "packed", "when", "order", "time_sums"),
+        **_given(arrays, prefix, "weights", "sums", "hot", "cold", "narrow", "narrow_eid", "packed", "when", "order", "time_sums"),
         near={name: arrays[f"{prefix}.n{number}"] for name, number in near.items()},
     )
 
