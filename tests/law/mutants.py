@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 SCALE = 0.1
 """Of the suite's sizes: enough for faults of this kind."""
-GROUPS = ("draws", "rows", "walks", "labor", "hgt", "visits", "conditions", "timed", "epochs")
+GROUPS = ("draws", "rows", "walks", "labor", "hgt", "visits", "conditions", "timed")
 """Modules of `tests.law.faults`: a process of its own tests each."""
 
-_SERVICES = ("graphkit", "storaged", "graphd")
 NEAREST = {
     "storaged.draw.restricted": "conditional",
     "storaged.draw.conditions": "conditional",
@@ -95,9 +94,6 @@ NEAREST = {
     "graphd.sample": "timed",
     "graphd.until": "timed",
     "graphd.subgraph": "timed",
-    "asterism.epochs": "epochs",
-    "asterism.mixing": "epochs",
-    "asterism.clusters": "epochs",
 }
 """The module of `tests.law.checks` that looks at a module of ours: its checks come first, for most faults end there."""
 
@@ -147,9 +143,8 @@ def planter(name: str) -> importlib.abc.MetaPathFinder:
 
 def verdict(mutant: Mutant | None, near: Collection[str] = ()) -> tuple[str, str]:
     """(check, why) of the first check that rejects a sampler; ("", "") where all of them (of these modules, where any are named) accept it."""
-    # The client takes a while to import, and is changed by few.
-    changed = {*_SERVICES, "" if mutant is None else mutant.module.split(".")[0]}
-    _forget(changed)
+    for name in [n for n in sys.modules if n.split(".")[0] in ("graphkit", "storaged", "graphd") or n.startswith(("tests.kit", "tests.law.checks"))]:
+        del sys.modules[name]
     planters = [] if mutant is None else [_Planter(mutant)]
     sys.meta_path[:0] = planters
     try:
@@ -164,14 +159,7 @@ def verdict(mutant: Mutant | None, near: Collection[str] = ()) -> tuple[str, str
                 return check.__name__, str(rejection)
     finally:
         del sys.meta_path[: len(planters)]
-        _forget(changed)
     return "", ""
-
-
-def _forget(packages: Collection[str]) -> None:
-    """Have these imported anew, and what checks them."""
-    for name in [n for n in sys.modules if n.split(".")[0] in packages or n.startswith(("tests.kit", "tests.law.checks"))]:
-        del sys.modules[name]
 
 
 def main(words: Sequence[str]) -> int:

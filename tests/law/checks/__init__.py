@@ -29,12 +29,6 @@ from tests.law.checks.different import (
     different_neighbors_of_unions_are_successive_draws,
     fewer_different_neighbors_are_the_first_of_more,
 )
-from tests.law.checks.epochs import (
-    clusters_have_the_nodes_that_were_put_into_them,
-    epochs_of_many_visit_each_once,
-    every_order_of_an_epoch_is_as_likely,
-    ranks_share_what_is_left_of_an_epoch,
-)
 from tests.law.checks.global_draws import (
     a_single_draw_follows_the_shares,
     hosts_and_ranges_do_not_matter,
@@ -173,8 +167,4 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     layers_pool_what_their_nodes_lead_to,
     subgraphs_draw_for_each_node_and_hop_by_itself,
     visits_are_counted_as_walks_make_them,
-    every_order_of_an_epoch_is_as_likely,
-    epochs_of_many_visit_each_once,
-    ranks_share_what_is_left_of_an_epoch,
-    clusters_have_the_nodes_that_were_put_into_them,
 )
