@@ -76,7 +76,9 @@ def test_every_cluster_comes_once_an_epoch_with_all_of_its_nodes_over_all_ranks(
         orders.append([c for batch in batches for c in batch.clusters.tolist()])
         assert sorted(orders[-1]) == list(range(COUNT))
         for batch in batches:
-            assert members(batch) == {node for node, c in owner.items() if c in batch.clusters}
+            for name, nodes in batch.subgraph.nodes.items():
+                mine = [sorted(node for (of, node), own in owner.items() if (of, own) == (name, c)) for c in batch.clusters.tolist()]
+                assert nodes.tolist() == list(itertools.chain(*mine))
         assert sum(len(members(batch)) for batch in batches) == len(owner)
     assert len({tuple(order) for order in orders}) == 3
 

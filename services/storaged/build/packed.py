@@ -47,10 +47,12 @@ def pack_rows(indptr: I64, first: np.int64, end: np.int64, narrow: U32, sums: F6
 
 def narrow_ids(work: Workplace, prefix: str) -> State:
     """Write the neighbors and the edge ids of an adjacency in 32 bits each, where all of them fit; says whether the neighbors do."""
-    return {"fit": _narrow(work, f"{prefix}.nbr", f"{prefix}.narrow"), "eids_fit": _narrow(work, f"{prefix}.eid", f"{prefix}.narrow_eid")}
+    _narrow(work, f"{prefix}.eid", f"{prefix}.narrow_eid")
+    return {"fit": _narrow(work, f"{prefix}.nbr", f"{prefix}.narrow")}
 
 
 def _narrow(work: Workplace, wide: str, name: str) -> bool:
+    """Write ids once more in 32 bits each, where all of them fit; whether they do."""
     ids: I64 = work.image.map(wide)
     fit = all(int(ids[low : low + CHUNK].max()) < NOBODY for low in range(0, ids.size, CHUNK))
     if fit:

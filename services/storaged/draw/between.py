@@ -87,7 +87,7 @@ def edges_between(
         far = schema.node_type_id(edge.dst_type if direction == OUT else edge.src_type)
         if far not in targets:
             targets[far] = Targets.of(cols, None if col_types is None else col_types == far, col_groups)
-        own = ids if kinds is None and end == node_type else np.where(end == (node_type if kinds is None else kinds), ids, -1)
+        own = np.where(end == (node_type if kinds is None else kinds), ids, -1)
         rows = Rows.of(version, edge_type, direction, own)
         found.append(_along(rows, targets[far], groups, want_weights=want_weights, want_edge_ids=want_edge_ids))
     return _merged(edge_types, found)

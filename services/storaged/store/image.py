@@ -42,7 +42,7 @@ FORMAT, READ = 3, (1, 2, 3)
 
 A version's number is nowhere in an image: the same content has the same bytes."""
 NOBODY = 0xFFFFFFFF
-"""In ``narrow`` and ``packed``: no neighbor. In ``narrow_eid``: no edge."""
+"""In ``packed``: no neighbor. Ids from here on are in nothing of 32 bits."""
 
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
