@@ -1,7 +1,7 @@
-"""Subgraphs grown by LABOR: edges are kept by one variate for each node that they lead to.
+"""Subgraphs grown by LABOR: storageds keep the edges of their nodes by one variate for each node that they lead to.
 
-Without importance steps every node stands by itself, and storageds keep the edges of theirs. With them, all edges of a hop's
-nodes are read and kept here.
+Without importance steps every node stands by itself. With them, storageds tell what their nodes ask of each neighbor, step by step,
+and the largest of it goes back to them: neighbors travel, not edges.
 """
 
 from __future__ import annotations
@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
-from graphd import read, subgraph, whole
+from graphd import read, subgraph
 from graphd.sample import REPLY_BYTES, Ids, Sampling, Sections, Types
+from graphd.spread import Replies, Spread
 from graphkit import labor
 from graphkit.growth import Front, Growing, Met, Reach, grow
+from graphkit.jit import settled
 from graphkit.numbering import numbered
 
 
@@ -41,22 +46,22 @@ def grown(sampling: Sampling, how: Labor, nodes: Ids, node_type: int, types: Typ
     Notes
     -----
     The variate of a node is keyed by (hop, its type, its id), with ``layer_dependency`` by type and id alone. A node's importance is
-    that of all nodes of a hop, along one edge type: they are solved for here, where all of their edges are at hand.
+    that of all nodes of a hop, along one edge type.
     """
-    if not how.importance:
-        by_themselves = subgraph.Subgraph(
-            reach=how.reach,
-            replace=False,
-            uniform=how.uniform,
-            direction=how.direction,
-            seed=how.seed,
-            disjoint=False,
-            every=how.every,
-            want_edge_ids=how.want_edge_ids,
-            want_weights=how.want_weights,
-            variates=store.Variates(layer_dependency=how.layer_dependency),
-        )
-        return subgraph.subgraph(sampling, by_themselves, nodes, node_type, types)
+    kept = subgraph.Subgraph(
+        reach=how.reach,
+        replace=False,
+        uniform=how.uniform,
+        direction=how.direction,
+        seed=how.seed,
+        disjoint=False,
+        every=how.every,
+        want_edge_ids=how.want_edge_ids,
+        want_weights=how.want_weights,
+        variates=store.Variates(layer_dependency=how.layer_dependency, importance=how.importance),
+    )
+    if not how.importance or len(sampling.space.hosts) == 1:
+        return subgraph.subgraph(sampling, kept, nodes, node_type, types)
     kinds = read.node_kinds(sampling, nodes, node_type, types)
     growing = Growing(
         node_types=len(sampling.space.schema.node_types),
@@ -66,33 +71,74 @@ def grown(sampling: Sampling, how: Labor, nodes: Ids, node_type: int, types: Typ
         every=how.every,
         most_bytes=REPLY_BYTES,
     )
-    return grow(growing, nodes, kinds, _Keeping(sampling, how))
+    return grow(growing, nodes, kinds, _Stepping(sampling, kept, how.importance))
 
 
-class _Keeping:
-    """Expands nodes with importance steps, by reading all of their edges."""
+class _Stepping:
+    """Expands nodes with importance steps, by asking whoever owns them."""
 
-    def __init__(self, sampling: Sampling, how: Labor) -> None:
-        self._sampling, self._how = sampling, how
+    def __init__(self, sampling: Sampling, how: subgraph.Subgraph, steps: int) -> None:
+        self._sampling, self._how, self._steps = sampling, how, steps
 
     def __call__(self, hop: int, along: Sequence[Reach], fronts: Mapping[int, Front]) -> Sequence[Met]:
-        return [self._met(hop, reach, fronts[reach.near].ids) for reach in along]
+        spread = Spread(self._sampling.space, fronts)
+        return [self._met(hop, reach, spread) for reach in along]
 
-    def _met(self, hop: int, reach: Reach, nodes: Ids) -> Met:
-        how = self._how
-        what = read.Adjacent(
-            edge_types=(reach.edge_type,), direction=how.direction, want_weights=not how.uniform, want_edge_ids=how.want_edge_ids, sort=""
+    def _met(self, hop: int, reach: Reach, spread: Spread) -> Met:
+        shared = _Shared(self._sampling, self._how, reach.counts[hop], reach, spread)
+        importances = labor.importances_of(self._steps, shared.raised)
+        replies = spread.ask(
+            self._sampling,
+            "expand",
+            [reach],
+            lambda along: subgraph.expand_head(self._sampling, self._how, hop, along),
+            lambda host, _: shared.of(host, importances),
         )
-        found = whole.edges(self._sampling, what, nodes, reach.near, None, of="hop")
-        numbers, ids = numbered(found["ids"])
-        key = labor.key_of_variates(how.seed, reach.far, hop, layer_dependency=how.layer_dependency)
-        weights = None if how.uniform else found["weights"]
-        shares = labor.probabilities(found["indptr"], weights, numbers, reach.counts[hop], importance=how.importance)
-        kept = labor.keep(key, found["indptr"], numbers, ids, weights, shares)
-        return Met(
-            sizes=kept.sizes,
-            ids=kept.ids,
-            places=kept.places,
-            eids=found["eids"][kept.edges] if how.want_edge_ids else None,
-            weights=kept.weights if how.want_weights else None,
+        return spread.merged(reach, replies)
+
+
+class _Shared:
+    """The neighbors that the nodes of several hosts share along one edge type, and what they are worth to them."""
+
+    def __init__(self, sampling: Sampling, how: subgraph.Subgraph, count: int, reach: Reach, spread: Spread) -> None:
+        self._sampling, self._how, self._count, self._reach, self._spread = sampling, how, count, reach, spread
+        self._numbers: dict[int, NDArray[np.int32]] = {}
+        """Of the neighbors that each host told of."""
+        self._levels: dict[int, NDArray[np.float64]] = {}
+        self._nodes = 0
+
+    def raised(self, importances: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """A step of all hosts, as `graphkit.labor.importances_of` asks for it."""
+        replies = self._spread.ask(
+            self._sampling,
+            "raise_importances",
+            [self._reach],
+            lambda along: store.RaiseImportancesRequest(
+                at=self._sampling.at(),
+                along=[store.Along(edge_type=reach.edge_type, count=self._count) for reach in along],
+                uniform=self._how.uniform,
+                direction=self._how.direction,
+                weight=self._sampling.weights,
+            ),
+            lambda host, _: {} if importances is None else self.of(host, importances),
         )
+        if importances is None:
+            self._number(replies)
+        largest = np.zeros(self._nodes, np.float64)
+        for host, reply in replies.items():
+            self._levels[host] = reply.array(f"levels.{self._reach.edge_type}", "float64")
+            labor.raise_to(self._numbers[host], settled(reply.array(f"largest.{self._reach.edge_type}", "float64")), largest)
+        return largest
+
+    def _number(self, replies: Replies) -> None:
+        """Number the neighbors that hosts tell of, each once."""
+        told = [reply.array(f"neighbors.{self._reach.edge_type}", "int64") for reply in replies.values()]
+        numbers, nodes = numbered(np.concatenate(told))
+        ends = np.cumsum([0, *map(len, told)])
+        self._numbers = {host: settled(numbers[ends[i] : ends[i + 1]]) for i, host in enumerate(replies)}
+        self._nodes = len(nodes)
+
+    def of(self, host: int, importances: NDArray[np.float64]) -> Sections:
+        """What a host is told of the steps before."""
+        edge_type = self._reach.edge_type
+        return {f"levels.{edge_type}": self._levels[host], f"importances.{edge_type}": importances[self._numbers[host]]}

@@ -6,6 +6,7 @@ import numpy as np
 
 from graphkit import hgt, labels, labor, layers, merge, numbering, push, rng, rows, sides, split, successive, visits
 from graphkit.excluding import Excluded
+from graphkit.jit import settled
 
 
 def warm() -> None:
@@ -48,8 +49,9 @@ def warm() -> None:
     push.spread(pairs, carried, trees[:1], pairs, begins, begins, trees[:1], none, 0)
     push.arrive(trees[:1], carried, one.copy(), np.zeros(1, np.int32), 1)
     numbers, nodes = numbering.numbered(ids)
-    for weights in (None, np.ones(4, np.float32)):
-        labor.keep(rng.key_of(1, rng.LABOR, 0, 0), edges, numbers, nodes, weights, labor.probabilities(edges, weights, numbers, 1, importance=1))
+    importances = np.ones(len(nodes), np.float64)
+    labor.importances_of(2, lambda _: importances.copy())
+    labor.raise_to(settled(numbers), settled(importances), importances)
     budgets = hgt.Budgets(numbering.Numbering())
     budgets.plant(ids[:1])
     for weights in (None, np.ones(4, np.float32)):

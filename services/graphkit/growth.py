@@ -79,8 +79,6 @@ class Met:
     eids: Ids | None
     weights: NDArray[np.float32] | None
     times: NDArray[np.int64] | NDArray[np.float64] | None = None
-    places: Numbers | None = None
-    """int32[k]: which of ``ids`` each neighbor is, where they are there once; by first appearance, and not in trees."""
 
 
 class Expander(Protocol):
@@ -167,10 +165,8 @@ class _Growth:
     def _take(self, at: int, met: Met, first: int, hop: int) -> None:
         """Number what was met along one edge type, and keep its edges."""
         how, reach = self._how, self._how.reach[at]
-        near = near_ends(met.sizes, first, len(met.ids if met.places is None else met.places))
+        near = near_ends(met.sizes, first, len(met.ids))
         far = self._numbering[reach.far].assign(met.ids, self._numbering[reach.near].trees[near] if how.disjoint else None)
-        if met.places is not None:
-            far = far[met.places]
         rows, cols = (near, far) if how.out else (far, near)
         for name, column in (("rows", rows), ("cols", cols), ("eids", met.eids), ("weights", met.weights), ("times", met.times)):
             if column is not None:

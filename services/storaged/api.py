@@ -16,7 +16,7 @@ from daemonkit.calls import Call
 from daemonkit.streams import Door
 from storaged import draw
 from storaged.holdings import Holdings
-from storaged.operators import Operators, until_of
+from storaged.operators import Operators, stepped_of, until_of, variates_of
 from storaged.restricting import CONDITIONS_BYTES, Restricting
 from storaged.store.graph import Block
 
@@ -174,7 +174,7 @@ class StoreApi(Restricting, Operators):
             ids, trees = request.array(f"ids.{near}", "int64"), request.optional(f"trees.{near}", "int32")
             until = until_of(request, f"times.{near}")
             said = {"edge_type": along.edge_type, "hop": head.hop, "count": along.count, "checkpoint": call.remaining}
-            met = draw.expand(version, how, ids=ids, trees=trees, until=until, **said)
+            met = draw.expand(version, how, ids=ids, trees=trees, until=until, stepped=stepped_of(request, along.edge_type), **said)
             columns = _present(sizes=met.sizes, ids=met.ids, eids=met.eids, weights=met.weights, times=met.times)
             sections |= {f"{name}.{along.edge_type}": column for name, column in columns.items()}
             call.remaining()
@@ -343,7 +343,7 @@ def _expansion(head: Any) -> draw.Expansion:
         uniform=head.uniform,
         want_eids=head.want_edge_ids,
         want_weights=head.want_weights,
-        variates=draw.Variates(layer_dependency=head.variates.layer_dependency) if head.HasField("variates") else None,
+        variates=variates_of(head.variates) if head.HasField("variates") else None,
     )
 
 

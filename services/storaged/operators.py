@@ -8,8 +8,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from asterism_proto.arrays import Frame
+from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import storaged_pb2 as pb
 from daemonkit.calls import Call
+from graphkit.labor import UNTIL_SETTLED
 from storaged import draw
 
 Sections = dict[str, NDArray[Any]]
@@ -23,6 +25,21 @@ def until_of(request: Frame, section: str = "times") -> draw.Until | None:
     times = request.arrays.get(section)
     dtype = "float64" if times is not None and times.dtype.kind == "f" else "int64"
     return draw.Until(times=request.array(section, dtype), strict=head.until.strict, last=head.until.last, want_times=head.until.want_times)
+
+
+def variates_of(said: pb.Variates) -> draw.Variates:
+    """Whose variates keep edges."""
+    if said.importance < UNTIL_SETTLED:
+        raise InvalidRequest(f"{said.importance} importance steps: expected 0 or more, or {UNTIL_SETTLED}: until they change little")
+    return draw.Variates(layer_dependency=said.layer_dependency, importance=said.importance)
+
+
+def stepped_of(request: Frame, edge_type: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Levels and importances along an edge type, where importance steps were taken before; None where the request has none."""
+    names = f"levels.{edge_type}", f"importances.{edge_type}"
+    if not any(name in request.arrays for name in names):
+        return None
+    return request.array(names[0], "float64"), request.array(names[1], "float64")
 
 
 class Operators(ABC):
@@ -111,3 +128,27 @@ class Operators(ABC):
             checkpoint=call.remaining,
         )
         return Frame(pb.RankReply(), {"ids": found.ids, "kinds": found.kinds, "scores": found.scores, "residuals": found.residuals})
+
+    def raise_importances(self, request: Frame, call: Call) -> Frame:
+        """An importance step of LABOR, of nodes that live here."""
+        head: Any = request.head
+        version = self._version(head.at, call).weighed(head.weight, draw.EDGE, [along.edge_type for along in head.along])
+        sections = Sections()
+        for along in head.along:
+            near, _ = draw.ends(version, along.edge_type, head.direction)
+            levels, importances = stepped_of(request, along.edge_type) or (None, None)
+            stepped = draw.Stepped(
+                version,
+                edge_type=along.edge_type,
+                direction=head.direction,
+                uniform=head.uniform,
+                count=along.count,
+                ids=request.array(f"ids.{near}", "int64"),
+                levels=levels,
+                checkpoint=call.remaining,
+            )
+            found: Sections = {"largest": stepped.raised(importances), "levels": stepped.levels}
+            if importances is None:
+                found["neighbors"] = stepped.neighbors
+            sections |= {f"{name}.{along.edge_type}": column for name, column in found.items()}
+        return Frame(pb.RaiseImportancesReply(), sections)

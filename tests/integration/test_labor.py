@@ -216,26 +216,17 @@ def test_batches_of_an_epoch_are_made_of_it(crowd: Graph) -> None:
     assert [cases.digest(batch) for batch in batches] == [cases.digest(batch) for batch in epoch()]
 
 
-def test_nodes_whose_edges_are_too_many_are_refused_and_many_are_read_in_pieces(crowd: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    def drawn() -> Subgraph:
-        return crowd.sample_labor(np.arange(100, 140), [3], importance=1, seed=1)
-
-    whole = drawn()
-    for room in ("graphd.read", "graphd.whole"):
-        monkeypatch.setattr(f"{room}.REPLY_BYTES", 5000)
-    monkeypatch.setattr("graphd.whole._PIECE_BYTES", 2500)
-    assert cases.digest(drawn()) == cases.digest(whole)
-    monkeypatch.setattr("graphd.whole._MOST_BYTES", 20_000)
-    with pytest.raises(asterism.InvalidRequest, match=r"the 40 nodes of the hop have 1200 edges .* ask for hops of fewer nodes"):
-        drawn()
-    monkeypatch.setattr("graphd.labor.REPLY_BYTES", 1000)
-    monkeypatch.setattr("graphd.whole._MOST_BYTES", 1 << 30)
+def test_nodes_whose_edges_are_too_many_are_refused(crowd: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storaged.draw.labor.MOST_EDGES", 1199)
+    with pytest.raises(asterism.InvalidRequest, match=r"the 40 nodes of the hop have 1200 edges .* start from fewer seeds"):
+        crowd.sample_labor(np.arange(100, 140), [3], importance=1, seed=1)
+    monkeypatch.setattr("storaged.draw.labor.MOST_EDGES", 1200)
+    monkeypatch.setattr("graphd.subgraph.REPLY_BYTES", 1000)
     with pytest.raises(asterism.InvalidRequest, match="the subgraph has more than the 1000 bytes"):
-        drawn()
+        crowd.sample_labor(np.arange(100, 140), [3], importance=1, seed=1)
 
 
-def test_explain_tells_that_neighborhoods_are_read_with_importance_alone(crowd: Graph) -> None:
-    told = crowd.explain.sample_labor([100, 101], [3, 2], importance=1, seed=2)
-    assert [asked.method for asked in told.asked] == ["read_neighbors", "read_neighbors"]
-    kept = crowd.explain.sample_labor([100, 101], [3, 2], seed=2)
-    assert [asked.method for asked in kept.asked] == ["grow"]
+def test_explain_tells_that_one_host_grows_the_whole(crowd: Graph) -> None:
+    for importance in (0, 1):
+        told = crowd.explain.sample_labor([100, 101], [3, 2], importance=importance, seed=2)
+        assert [asked.method for asked in told.asked] == ["grow"]

@@ -78,6 +78,7 @@ NEAREST = {
     "storaged.kernel.packed_walk": "packed",
     "storaged.draw.labor": "labor",
     "storaged.kernel.labor": "labor",
+    "storaged.kernel.importance": "labor",
     "storaged.kernel.distinct": "neighborhoods",
     "storaged.kernel.neighbors": "neighborhoods",
     "graphkit.alias": "tables",

@@ -364,10 +364,12 @@ class Along(_message.Message):
     def __init__(self, edge_type: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
 
 class Variates(_message.Message):
-    __slots__ = ("layer_dependency",)
+    __slots__ = ("layer_dependency", "importance")
     LAYER_DEPENDENCY_FIELD_NUMBER: _ClassVar[int]
+    IMPORTANCE_FIELD_NUMBER: _ClassVar[int]
     layer_dependency: bool
-    def __init__(self, layer_dependency: bool = ...) -> None: ...
+    importance: int
+    def __init__(self, layer_dependency: bool = ..., importance: _Optional[int] = ...) -> None: ...
 
 class ExpandRequest(_message.Message):
     __slots__ = ("at", "hop", "along", "replace", "uniform", "direction", "seed", "want_weights", "want_edge_ids", "weight", "until", "variates")
@@ -694,5 +696,23 @@ class RankRequest(_message.Message):
     def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., uniform: bool = ..., alpha: _Optional[float] = ..., epsilon: _Optional[float] = ..., top: _Optional[int] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class RankReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RaiseImportancesRequest(_message.Message):
+    __slots__ = ("at", "along", "uniform", "direction", "weight")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    ALONG_FIELD_NUMBER: _ClassVar[int]
+    UNIFORM_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    at: At
+    along: _containers.RepeatedCompositeFieldContainer[Along]
+    uniform: bool
+    direction: _common_pb2.Direction
+    weight: str
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., along: _Optional[_Iterable[_Union[Along, _Mapping]]] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., weight: _Optional[str] = ...) -> None: ...
+
+class RaiseImportancesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

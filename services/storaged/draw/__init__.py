@@ -12,7 +12,7 @@ from storaged.draw.expand import Expansion, expand, grow
 from storaged.draw.features import edge_features, node_features
 from storaged.draw.joined import are_joined
 from storaged.draw.labels import read_labelled, read_labels
-from storaged.draw.labor import Variates
+from storaged.draw.labor import Stepped, Variates
 from storaged.draw.looking import Foreign, judged
 from storaged.draw.lookup import ends, node_types
 from storaged.draw.neighbor import NeighborDraws, neighbors
@@ -47,6 +47,7 @@ __all__ = [
     "Rules",
     "Share",
     "Spread",
+    "Stepped",
     "Until",
     "Variates",
     "Version",

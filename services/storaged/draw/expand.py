@@ -23,6 +23,8 @@ from storaged.draw.timed import Until, expand_timed
 from storaged.draw.version import Version, checked_length, checked_outputs
 from storaged.kernel import expand as kernel
 
+F64 = NDArray[np.float64]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
@@ -49,6 +51,7 @@ def expand(
     ids: NDArray[np.int64],
     trees: NDArray[np.int32] | None,
     until: Until | None = None,
+    stepped: tuple[F64, F64] | None = None,
     checkpoint: Callable[[], object] = lambda: None,
 ) -> Met:
     """Draw ``count`` neighbors of each node along one edge type, or read all of them.
@@ -67,6 +70,8 @@ def expand(
         Draws are keyed by tree and node, where there are trees.
     until : Until, optional
         Of each node: edges after it are not there, along edge types that have times.
+    stepped : (float64[m], float64[n]), optional
+        Levels of nodes and importances of neighbors, where importance steps were taken before; else they are taken here.
     checkpoint : callable, optional
         Called every so many edges, where they are kept by variates; may raise.
 
@@ -83,7 +88,7 @@ def expand(
     if how.variates is not None:
         if trees is not None or until is not None:
             raise InvalidRequest("neighbors kept by one variate each are of no tree and of no time: ask without both")
-        return _kept(version, how, how.variates, edge_type=edge_type, hop=hop, count=count, ids=ids, checkpoint=checkpoint)
+        return _kept(version, how, how.variates, edge_type=edge_type, hop=hop, count=count, ids=ids, stepped=stepped, checkpoint=checkpoint)
     ids = settled(ids)
     if until is not None and seen_as(version.schema, edge_type, incoming=how.direction == IN):
         return expand_timed(
@@ -136,6 +141,7 @@ def _kept(
     hop: int,
     count: int,
     ids: NDArray[np.int64],
+    stepped: tuple[F64, F64] | None,
     checkpoint: Callable[[], object],
 ) -> Met:
     return keep_neighbors(
@@ -150,6 +156,7 @@ def _kept(
         hop=hop,
         count=count,
         ids=ids,
+        stepped=stepped,
         checkpoint=checkpoint,
     )
 
@@ -201,7 +208,7 @@ def grow(
         for one in along:
             front = fronts[one.near]
             own = None if until is None or front.trees is None else until.at(front.trees)
-            along_it = {"edge_type": one.edge_type, "hop": hop, "count": one.counts[hop]}
+            along_it: dict[str, Any] = {"edge_type": one.edge_type, "hop": hop, "count": one.counts[hop]}
             met.append(expand(version, how, **along_it, ids=front.ids, trees=front.trees, until=own, checkpoint=checkpoint))
             checkpoint()
         return met

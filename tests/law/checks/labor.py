@@ -84,11 +84,30 @@ def _random(generator: np.random.Generator) -> Rows:
     }
 
 
-def _arrays(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[tuple[int, int]]]:
-    edges = [(s, t) for s, row in rows.items() for t in row]
-    indptr = np.cumsum([0, *(len(row) for row in rows.values())]).astype(np.int64)
-    weights = np.array([rows[s][t] for s, t in edges], np.float32)
-    return indptr, np.array([t for _, t in edges], np.int64), weights, edges
+def _of(rows: Rows) -> draw.Version:
+    """The graph of some rows."""
+    edge = EdgeType(src_type="n", relation="to", dst_type="n", weighted=True)
+    triples = [(s, t, w) for s, row in rows.items() for t, w in row.items()]
+    src, dst, weights = (np.array(column) for column in zip(*triples, strict=True))
+    schema = Schema(node_types=(NodeType(name="n"),), edge_types=(edge,), parts=3)
+    return version_of(schema, {"n": Nodes(ids=np.arange(12))}, {edge.name: Edges(src=src, dst=dst, weights=weights.astype(np.float32))})
+
+
+def _found(web: draw.Version, rows: Rows, fanout: int, importance: int, *, uniform: bool) -> dict[tuple[int, int], float]:
+    """The probability of each edge, of levels and importances."""
+    edges = [(s, t) for s, row in rows.items() for t in sorted(row)]
+    stepped = draw.Stepped(web, edge_type=0, direction=1, uniform=uniform, count=fanout, ids=np.array(list(rows), np.int64), checkpoint=lambda: None)
+    require(stepped.neighbors[stepped.numbers].tolist() == [t for _, t in edges], f"numbers of neighbors on {rows}")
+    weights = np.array([1.0 if uniform else np.float32(rows[s][t]) for s, t in edges], np.float64)
+    importances = weights
+    if importance:
+        last = labor.importances_of(importance, stepped.raised)
+        stepped.raised(last)
+        importances = last[stepped.numbers]
+    levels = np.repeat(stepped.levels, [len(row) for row in rows.values()])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = np.where(weights > 0, np.minimum(1.0, importances / levels), 0.0)
+    return dict(zip(edges, shares.tolist(), strict=True))
 
 
 def labor_probabilities_are_the_papers(scale: float) -> None:
@@ -97,16 +116,15 @@ def labor_probabilities_are_the_papers(scale: float) -> None:
     graphs = [EDGES[0], EDGES[1], *(_random(generator) for _ in range(int(max(3, 4 * scale))))]
     fewer = 0
     for rows in graphs:
-        indptr, ids, weights, edges = _arrays(rows)
+        web = _of(rows)
         for uniform in (False, True):
             for fanout in (1, 2, 4, -1):
                 for importance in (0, 1, 2, -1):
                     shares, expected = reference(rows, fanout, importance, uniform=uniform)
-                    given = (None if uniform else weights, ids.astype(np.int32) if importance else None)
-                    found = labor.probabilities(indptr, *given, fanout, importance=importance)
-                    wanted = np.array([shares.get(edge, 0.0) for edge in edges])
+                    found = _found(web, rows, fanout, importance, uniform=uniform)
+                    wanted = {edge: shares.get(edge, 0.0) for edge in found}
                     what = f"LABOR-{importance} of {fanout}, uniform={uniform}, on {rows}"
-                    require(bool(np.allclose(found, wanted, rtol=1e-9, atol=0)), f"{what}: {found.tolist()} for {wanted.tolist()}")
+                    require(bool(np.allclose(list(found.values()), list(wanted.values()), rtol=1e-9, atol=0)), f"{what}: {found} for {wanted}")
                     fewer += len(expected) > 1 and expected[-1] < 0.99 * expected[0]
                     require(bool((np.diff(expected) <= 1e-9).all()), f"{what}: more nodes with every step, {expected}")
     require(fewer > 0, "no step of importance made a difference: the graphs are too simple")
@@ -181,7 +199,7 @@ def _how(counts: tuple[tuple[int, ...], ...], *, uniform: bool, importance: int,
 def labor_keeps_edges_by_one_variate_a_node(scale: float) -> None:
     """Every outcome of a batch of three nodes along two edge types has the probability of its intervals, and edges their weights."""
     n, seeds = int(max(200, 4000 * scale)), (1, 0, 4, 0)
-    for uniform, importance in ((False, 0), (True, 1), (False, -1)):
+    for uniform, importance in ((False, 0), (True, 1), (False, 1), (False, -1)):
         shares: dict[Edge, float] = {}
         for edge_type, rows in EDGES.items():
             batch = {s: rows[s] for s in (1, 0, 4) if s in rows}

@@ -5,21 +5,26 @@ from __future__ import annotations
 from tests.law.faults import Mutant, change
 
 LABOR = "graphkit.labor"
+STEPS = "storaged.kernel.importance"
 
 MUTANTS: tuple[Mutant, ...] = (
     change("one stream for all hops of LABOR", "Euler", LABOR, ("0 if layer_dependency else hop", "0")),
     change("one stream for all node types of LABOR", "DGL, by design", LABOR, ("LABOR, node_type, ", "LABOR, 0, ")),
     change("a stream for each edge type of LABOR", "tempting", "storaged.draw.labor", ("(seed, far, hop", "(seed, edge_type, hop")),
-    change("the same with importance steps", "tempting", "graphd.labor", ("how.seed, reach.far, hop", "how.seed, reach.edge_type, hop")),
     change("a stream for each kind of storaged", "tempting", "storaged.draw.labor", ("(seed, far, hop", "(seed + len(version.parts), far, hop")),
     change(
         "variates of slots, not of nodes",
         "tempting",
         "storaged.kernel.labor",
-        ("unit(word(key, np.uint64(nbr[e]))) <= weight / level", "unit(word(key, np.uint64(e))) <= weight / level"),
+        ("unit(word(key, np.uint64(near[e - first]))) <= np", "unit(word(key, np.uint64(e))) <= np"),
     ),
-    change("as many by weight as uniformly", "tempting", "storaged.kernel.labor", ("* level <= np.float64(weights[e])", "* level <= 1.0")),
-    change("kept for certain a little too early", "tempting", "storaged.kernel.labor", ("or degree <= fanout:", "or degree <= fanout + 1:")),
+    change("as many by weight as uniformly", "tempting", "storaged.kernel.labor", ("* level <= np.float64(importances[e])", "* level <= 1.0")),
+    change(
+        "kept for certain a little too early",
+        "tempting",
+        "storaged.kernel.labor",
+        ("fanout < 0 or degree <= fanout)", "fanout < 0 or degree <= fanout + 1)"),
+    ),
     change(
         "weights of what storageds keep not normalised",
         "tempting",
@@ -29,23 +34,29 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "variates of edges, not of nodes",
         "neighbor sampling",
-        LABOR,
-        ("variates[numbers[e]] <= probabilities[e]", "unit(word(key, np.uint64(ids[numbers[e]] + 64 * row))) <= probabilities[e]"),
+        "storaged.kernel.labor",
+        ("word(key, np.uint64(near[e])) >> _S12", "word(key, np.uint64(near[e] + 64 * size)) >> _S12"),
+        ("word(key, np.uint64(near[e]))) * level", "word(key, np.uint64(near[e] + 64 * size))) * level"),
+        ("word(key, np.uint64(near[e - first]))) <=", "word(key, np.uint64(near[e - first] + 64 * importances.shape[0]))) <="),
     ),
-    change("kept by the number of a batch", "tempting", LABOR, ("unit(word(key, np.uint64(ids[t])))", "unit(word(key, np.uint64(t)))")),
     change(
         "as many in expectation, not as exact",
         "Balin 2023, between (10) and (11)",
         LABOR,
-        ("        levels[row] = _solved(near,", "        _solved(near,"),
         ("    while most >= level:", "    level = total / np.float64(fanout)\n    while False:"),
+    ),
+    change(
+        "kept by the levels of the step before",
+        "tempting",
+        "storaged.kernel.labor",
+        ("level = solved(heavy, mine, squares, ratios, fanout, levels[i])", "level = levels[i]"),
     ),
     change(
         "the degree counts edges of weight 0",
         "DGL",
         LABOR,
         ("            positive += np.int64(weight > 0.0)", "            positive += 1"),
-        ("        degree += np.int64(weight > 0.0)", "        degree += 1"),
+        ("            degree += np.int64(weight > 0.0)", "            degree += 1"),
     ),
     change(
         "the first of Newton's steps is the last",
@@ -57,26 +68,26 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     change("weights not squared", "tempting", LABOR, ("weight * weight / importances[e]", "weight / importances[e]")),
-    change("the last of the importances", "tempting", LABOR, ("= max(largest[numbers[e]], asked)", "= asked")),
+    change(
+        "the last of the importances",
+        "tempting",
+        STEPS,
+        ("            largest[number] = max(largest[number], asked)", "            largest[number] = asked"),
+    ),
+    change("the last host's importances", "tempting", LABOR, ("= max(largest[numbers[i]], asked[i])", "= asked[i]")),
+    change(
+        "one host's importances for another's neighbors",
+        "tempting",
+        "graphd.labor",
+        ("importances[self._numbers[host]]", "importances[: len(self._numbers[host])]"),
+    ),
     change("importances replaced, not multiplied", "tempting", LABOR, ("largest[t] if first else importances[t] * largest[t]", "largest[t]")),
-    change(
-        "weights count in every step",
-        "tempting",
-        LABOR,
-        ("        _raise(indptr, of, to, levels, step == 0, largest)", "        _raise(indptr, of, to, levels, True, largest)"),
-    ),
-    change("one step too few", "tempting", LABOR, ("importance <= step + 1", "importance <= step + 2")),
-    change(
-        "weights of what is kept not normalised",
-        "tempting",
-        LABOR,
-        ("np.float32(inverse * (np.float64(count - begin) / total))", "np.float32(inverse)"),
-    ),
+    change("weights count in every step", "tempting", "storaged.draw.labor", ("levels, importances is None, largest", "levels, True, largest")),
+    change("one step too few", "tempting", LABOR, ("0 < steps <= step or", "0 < steps <= step + 1 or")),
     change(
         "nodes of few edges forget what they were",
         "tempting",
         LABOR,
         ("return min(before, least) if degree > 0", "return least if degree > 0"),
     ),
-    change("the last edge that came to a node", "tempting", LABOR, ("            places[i] = seen[t]", "            places[i] = nodes - 1")),
 )
