@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from asterism import arguments
 from asterism.arrays import Ids, Shown
 from asterism.names import NodeTypes
 from asterism.reading import Reader
-from asterism.records import Subgraph
+from asterism.records import NodeBatch, Subgraph
 from asterism.versions import VersionInfo
-from asterism_proto.errors import Corrupt, InvalidRequest, NotFound
+from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
+from asterism_proto.schema import Feature
 from asterism_proto.v1 import metad_pb2 as meta
 
 _MANIFEST, _ONE_TYPE = "manifest.json", "_N"
@@ -157,8 +158,7 @@ class Clusters(Shown):
         if not own:
             raise NotFound(f"feature {name!r}: no node type of space {graph.space!r} has it")
         for ntype, feature in own:
-            if feature.kind != "dense" or feature.shape or np.dtype(feature.dtype).kind not in "iu":
-                raise InvalidRequest(f"feature {name!r} of {ntype!r} is not one whole number of each node; clusters are numbered from 0")
+            _whole(ntype, feature)
         info = described(graph, version)
         by_type = {}
         for ntype, _ in own:
@@ -166,6 +166,79 @@ class Clusters(Shown):
             ids = np.concatenate([np.zeros(0, np.int64), *(ids for ids, _ in batches)])
             by_type[ntype] = ids, np.concatenate([np.zeros(0, np.int64), *(numbers.astype(np.int64) for _, numbers in batches)])
         return cls._of(graph, by_type, info)
+
+    def keep(self, graph: Any, feature: str) -> int:
+        """Write the clusters into a feature of their nodes, which keeps them in the space; give back the commit number.
+
+        They go through versions, backups and exports with the nodes, and `of_feature` takes them from there; visible with the next
+        build. Nodes that come later have the feature that they are written with, 0 where it is left out.
+
+        Parameters
+        ----------
+        graph : Graph
+            Of the version that the clusters are of, after which nothing was written: every node is written once more, as that version
+            has it.
+        feature : str
+            One whole number of each node, of every node type that has clusters.
+
+        Raises
+        ------
+        InvalidRequest
+            Where the feature is none of a type, is of another kind or too narrow, a node is of no cluster, or the version another one.
+        Conflict
+            Where the space was written to after that version: build it, and cluster that one.
+        """
+        known = described(graph, self.version)
+        if known.digest != self.digest:
+            raise InvalidRequest(f"the clusters are of another content of version {self.version} of space {self.space!r}; cluster this one")
+        with graph.pin(known.version) as held:
+            load = graph.client.begin_load(graph.space, source=f"clusters {self.identity}")
+            try:
+                index = 0
+                for label in self.members:
+                    for batch, features in self._labelled(held, label, feature):
+                        node_type = held.schema.node_types[self._type_id(held, label)]
+                        load.write_nodes(index, node_type.name, batch.ids, batch.weights if node_type.weighted else None, features)
+                        index += 1
+                later = graph._session.catalog("list_commits", meta.ListCommitsRequest(space=graph.space, after=known.cut)).commits
+                if later:
+                    raise Conflict(
+                        f"space {graph.space!r} has {len(later)} commits after version {known.version}: build them, and cluster what comes of it"
+                    )
+                commit: int = load.commit()
+            except BaseException:
+                load.abandon()
+                raise
+        return commit
+
+    def _labelled(self, held: Any, label: str, feature: str) -> Iterator[tuple[NodeBatch, dict[str, Any]]]:
+        """All nodes of a type, with their features, one of which says their clusters."""
+        node_type = held.schema.node_types[self._type_id(held, label)]
+        columns = {column.name: column for column in node_type.features}
+        if feature not in columns:
+            raise InvalidRequest(
+                f"node type {node_type.name!r} has no feature {feature!r} to keep clusters in; it has {', '.join(columns) or 'none'}"
+            )
+        dtype = _whole(node_type.name, columns[feature])
+        if self.count - 1 > np.iinfo(dtype).max:
+            raise InvalidRequest(f"feature {feature!r} of {node_type.name!r} is {dtype}; clusters go to {self.count - 1}")
+        numbers = np.repeat(np.arange(self.count, dtype=dtype), np.diff(self.offsets[label]))
+        order = np.argsort(self.members[label])
+        ids, numbers = self.members[label][order], numbers[order]
+        for batch in held.scan_nodes(node_type.name, [name for name in columns if name != feature]):
+            at = np.minimum(np.searchsorted(ids, batch.ids), max(len(ids) - 1, 0))
+            alone = ids[at] != batch.ids if len(ids) else np.ones(len(batch.ids), bool)
+            if alone.any():
+                raise InvalidRequest(
+                    f"node {batch.ids[np.argmax(alone)]} of {node_type.name!r} is of no cluster; only clusters of all nodes can be kept"
+                )
+            yield batch, {**batch.features, feature: numbers[at]}
+
+    @staticmethod
+    def _type_id(graph: Any, label: str) -> int:
+        """Of a node type as a folder calls it."""
+        types = graph.schema.node_types
+        return 0 if label == _ONE_TYPE and len(types) == 1 else int(graph.schema.node_type_id(label))
 
     def nodes(self, clusters: ArrayLike) -> dict[str, Ids]:
         """The nodes of some clusters, one cluster after another; int64[m] by node type."""
@@ -182,6 +255,13 @@ class Clusters(Shown):
         if self.folder is not None:
             return Clusters.in_folder, (self.folder,)
         return _made, ({name: getattr(self, name) for name in self.__slots__},)
+
+
+def _whole(ntype: str, feature: Feature) -> np.dtype[Any]:
+    """The dtype of a feature that is one whole number of each node; InvalidRequest where it is not."""
+    if feature.kind != "dense" or feature.shape or np.dtype(feature.dtype).kind not in "iu":
+        raise InvalidRequest(f"feature {feature.name!r} of {ntype!r} is not one whole number of each node; clusters are numbered from 0")
+    return np.dtype(feature.dtype)
 
 
 def _made(fields: dict[str, Any]) -> Clusters:

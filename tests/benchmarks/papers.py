@@ -36,6 +36,8 @@ RIVALS: dict[str, tuple[Path, str, tuple[str, ...]]] = {
     "scipy": (Path(sys.executable), "scipy", ()),
 }
 """The Python of each, the program, and what it is told besides."""
+APART = 128
+"""Of `regular` graphs, between nodes that have edges."""
 
 
 def write(folder: Path, args: argparse.Namespace) -> None:
@@ -50,9 +52,9 @@ def write(folder: Path, args: argparse.Namespace) -> None:
     (folder / "papers.json").write_text(json.dumps(told))
 
 
-def calls(graph: Graph, batch: int, fanout: int) -> dict[str, Any]:
-    """Each sampler for so many seeds, with so many neighbors or walks of each."""
-    nodes = np.random.default_rng(3).integers(0, 1 << 16, batch)
+def calls(graph: Graph, batch: int, fanout: int, apart: int = 1) -> dict[str, Any]:
+    """Each sampler for so many seeds, every ``apart``-th node being one, with so many neighbors or walks of each."""
+    nodes = np.random.default_rng(3).integers(0, (1 << 16) // apart, batch) * apart
     seeds: dict[int, Any] = {seed: np.roll(nodes, seed) for seed in range(8)}
     walked = saint.RandomWalkSampler(graph, "to", batch, fanout)
     return {
@@ -79,21 +81,21 @@ def show_costs(args: argparse.Namespace) -> None:
         found: dict[str, list[Row]] = {}
         for degree in (16, 128, 1024, 8192):
             graph = regular(client, degree)
-            for what, call in calls(graph, 256, 10).items():
+            for what, call in calls(graph, 256, 10, APART).items():
                 found.setdefault(what, []).append((degree, best_s(call, 3), 0.0))
         for what, rows in found.items():
             report(f"{what} of 256 seeds, 10 neighbors, walks or steps", "degree", rows)
 
 
-def regular(client: asterism.Client, degree: int, nodes: int = 512) -> Graph:
-    """Some nodes with that many edges each, to nodes of a larger range."""
+def regular(client: asterism.Client, degree: int, nodes: int = (1 << 16) // APART) -> Graph:
+    """Nodes with that many edges each, one in `APART`, to nodes of the whole range."""
     name = f"regular{degree}"
     client.create_space(name, {**SCHEMA, "parts": 1, "nodes": {"n": {}}})
     load = client.begin_load(name, source="generated")
     load.write_nodes(0, "n", np.arange(1 << 16))
     generator = np.random.default_rng(degree)
     for chunk, start in enumerate(range(0, nodes, 64)):
-        src = np.repeat(np.arange(start, start + 64) * 128, degree)
+        src = np.repeat(np.arange(start, start + 64) * APART, degree)
         load.write_edges(chunk + 1, "to", src, generator.integers(0, 1 << 16, src.size), weights=generator.lognormal(size=src.size), ends_known=True)
     load.commit()
     graph = client.graph(name)

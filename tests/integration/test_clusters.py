@@ -18,7 +18,7 @@ from tests.law.checks import require_counts
 import asterism
 from asterism import Graph, export
 from asterism.clusters import ClusterBatch, Clusters
-from asterism_proto.errors import Corrupt, InvalidRequest, NotFound
+from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 
 COUNT, Q = 7, 3
 
@@ -151,6 +151,65 @@ def test_a_feature_and_arrays_number_clusters_too(graph: Graph) -> None:
     assert sorted(batch.subgraph.nodes["paper"].tolist()) == [3, 5, 9]
     assert batch.subgraph.features is not None
     assert np.array_equal(np.asarray(batch.subgraph.features["paper"]["vec"])[:, 0], batch.subgraph.nodes["paper"] * 3)
+
+
+def test_clusters_are_kept_in_the_space_with_all_else_that_its_nodes_have(client: asterism.Client, tmp_path: Path) -> None:
+    features = {"cluster": "int8", "age": "int32", "words": {"kind": "ragged", "dtype": "int64"}, "said": "bytes"}
+    nodes = {"person": {"weighted": True, "features": features}, "thing": {"features": {"cluster": "int64"}}}
+    client.create_space("kept", {"parts": 3, "nodes": nodes, "edges": {"person:likes:thing": {}}})
+    graph, people = client.graph("kept"), np.arange(0, 400, 2)
+    ends = np.concatenate([[0], np.cumsum(people % 4)])
+    given = {"age": people * 3, "words": (ends, np.arange(ends[-1])), "said": [b"%d" % node for node in people.tolist()]}
+    graph.upsert_nodes(people, "person", people / 7, given)
+    graph.upsert_nodes(np.arange(90), "thing")
+    graph.upsert_edges(people, people % 90, "likes")
+    graph.build()
+    before = {batch.ids.tobytes(): batch for batch in graph.scan_nodes("person", ["age", "words", "said"])}
+    export.assignment(graph, tmp_path / "clusters", parts=COUNT, assign="fennel", seed=2)
+    clusters = Clusters.in_folder(tmp_path / "clusters")
+    commit = clusters.keep(graph, "cluster")
+    graph.build()
+    assert graph.manifest().cut == commit
+    assert of_each(Clusters.of_feature(graph, "cluster")) == of_each(clusters)
+    for batch in graph.scan_nodes("person", ["age", "words", "said"]):
+        old = before.pop(batch.ids.tobytes())
+        assert cases.digest((batch.weights, batch.features)) == cases.digest((old.weights, old.features))
+    assert not before
+    assert sum(len(batch.src) for batch in graph.scan_edges("likes")) == len(people)
+    with pytest.raises(InvalidRequest, match="another content of version 1"):
+        Clusters.in_folder(tmp_path / "clusters").keep(client.graph("cases"), "age")
+    now = Clusters.of_feature(graph, "cluster")
+    graph.upsert_nodes([90], "thing")
+    with pytest.raises(Conflict, match="1 commits after version 2"):
+        now.keep(graph, "cluster")
+    graph.build()
+    some = Clusters.of_arrays(graph, {"thing": (np.arange(90), np.arange(90) % 3)})
+    with pytest.raises(InvalidRequest, match="node 90 of 'thing' is of no cluster"):
+        some.keep(graph, "cluster")
+    with pytest.raises(InvalidRequest, match="'thing' has no feature 'age' to keep clusters in; it has cluster"):
+        some.keep(graph, "age")
+    many = Clusters.of_arrays(graph, {"person": (people, people)})
+    with pytest.raises(InvalidRequest, match="'cluster' of 'person' is int8; clusters go to 398"):
+        many.keep(graph, "cluster")
+    with pytest.raises(InvalidRequest, match="is not one whole number"):
+        many.keep(graph, "said")
+
+
+def test_clusters_of_a_space_of_one_type_and_of_names_are_kept(client: asterism.Client, tmp_path: Path) -> None:
+    client.create_space(
+        "airports", {"ids": "string", "nodes": {"airport": {"features": {"cluster": "int32"}}}, "edges": {"airport:route:airport": {}}}
+    )
+    air, codes = client.graph("airports"), [f"A{i:02}" for i in range(40)]
+    air.upsert_nodes(codes, "airport")
+    air.upsert_edges(codes, [*codes[1:], codes[0]], "route")
+    air.build()
+    export.assignment(air, tmp_path / "clusters", parts=4, assign="fennel", seed=2)
+    clusters = Clusters.in_folder(tmp_path / "clusters")
+    clusters.keep(air, "cluster")
+    air.build()
+    kept = Clusters.of_feature(air, "cluster")
+    assert {node: c for (_, node), c in of_each(kept).items()} == {node: c for (_, node), c in of_each(clusters).items()}
+    assert sorted(air.node_names(np.concatenate(list(kept.nodes(np.arange(4)).values())), "airport").tolist()) == codes
 
 
 def test_clusters_cross_to_other_processes(graph: Graph, folder: Path) -> None:
