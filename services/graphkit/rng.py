@@ -20,6 +20,7 @@ _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
 _SALT = np.uint64(0xD6E8FEB86659FD93)
 _S30, _S27, _S31, _S12, _ONE = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(12), np.uint64(1)
+_S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 _ALL = 0xFFFFFFFFFFFFFFFF
 
 # Purposes: the first tag under a seed. A purpose is never reused for another kind of draw.
@@ -67,6 +68,12 @@ def word(key: np.uint64, i: np.uint64) -> np.uint64:
 def below(w: np.uint64, n: np.uint64) -> np.uint64:
     """A number in 0 .. n - 1 from a word: the high half of w * n. ``w * n`` (its low half) is left as a coin."""
     return mulhi(w, n)
+
+
+@inlined
+def below_short(w: np.uint64, n: np.uint64) -> np.uint64:
+    """`below` for n < 2^32, of two products of 64 bits: a loop over it runs over several words at once."""
+    return ((w >> _S32) * n + ((w & _LOW) * n >> _S32)) >> _S32
 
 
 @inlined

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.jit import Whole, i64_at, inlined, kernel, prefetch_at, u32_at, u64_at
-from graphkit.rng import below, derive, word
+from graphkit.rng import below_short, derive, word
 from storaged.kernel.neighbors import NODES_AHEAD
 from storaged.store.image import NOBODY
 
-STEP, AHEAD, RING = 16, 48, 128
-"""Draws that are hashed at a time; between what is asked for and what is read; under way at most."""
-_LAST = np.int64(RING - 1)
+STEP, DRAWS = 64, 320
+"""Draws of a node, and of several together, that are hashed before those before them are read."""
 _EIGHTS, _FOURS, _SIXTEENTHS = np.uint64(3), np.uint64(2), np.uint64(4)
 _NONE, _ALONE = np.uint64(0), np.uint64(1)
 _S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
@@ -64,48 +63,73 @@ def neighbor_of(here: np.uint64, coin: np.uint64, packed: NDArray[np.uint64], co
 
 
 @inlined
-def _tell(
-    told: Whole,
-    end: Whole,
+def _ask(
+    own: np.uint64,
+    begin: Whole,
+    start: np.uint64,
+    degree: np.uint64,
+    base: np.uint64,
+    at: np.uint64,
+    size: Whole,
     records: NDArray[np.uint64],
     coins: NDArray[np.uint64],
-    places: NDArray[np.int64],
+) -> None:
+    """Hash draws ``begin`` .. of a row, and ask for their records: a loop that does nothing else runs over several at once."""
+    if degree == _NONE:
+        for k in range(size):
+            records[at + np.uint64(k)] = _NONE
+        return
+    if base & _ALONE:
+        for k in range(size):
+            records[at + np.uint64(k)] = base + (start + below_short(word(own, np.uint64(begin + k)), degree) << _FOURS)
+    else:
+        for k in range(size):
+            w = word(own, np.uint64(begin + k))
+            records[at + np.uint64(k)] = base + (start + below_short(w, degree) << _SIXTEENTHS)
+            coins[at + np.uint64(k)] = w * degree
+    for k in range(size):
+        prefetch_at(records[at + np.uint64(k)])
+
+
+@inlined
+def _tell(
+    at: np.uint64,
+    size: Whole,
+    to: np.uint64,
+    records: NDArray[np.uint64],
+    coins: NDArray[np.uint64],
     packed: NDArray[np.uint64],
     cold: NDArray[np.uint64],
     out: NDArray[np.int64],
 ) -> None:
-    """Put the neighbors of some draws in place."""
-    for i in range(told, end):
-        out[places[i & _LAST]] = neighbor_of(records[i & _LAST], coins[i & _LAST], packed, cold)
+    """Put the neighbors of so many draws from ``at`` on in place, from ``to`` on."""
+    for i in range(size):
+        out[to + np.uint64(i)] = neighbor_of(np.uint64(records[at + np.uint64(i)]), np.uint64(coins[at + np.uint64(i)]), packed, cold)
 
 
 @inlined
 def _tell_slots(
-    told: Whole,
-    end: Whole,
+    at: np.uint64,
+    size: Whole,
+    to: np.uint64,
     records: NDArray[np.uint64],
     coins: NDArray[np.uint64],
-    starts: NDArray[np.int64],
-    columns: NDArray[np.int64],
+    starts: NDArray[np.uint64],
     packed: NDArray[np.uint64],
     cold: NDArray[np.uint64],
     slots: NDArray[np.int64],
 ) -> None:
-    """The slots of some draws."""
-    for i in range(told, end):
-        here = records[i & _LAST]
-        taken = columns[i & _LAST]
+    """Likewise their slots, which are those of their columns so far."""
+    for i in range(size):
+        here, coin = np.uint64(records[at + np.uint64(i)]), np.uint64(coins[at + np.uint64(i)])
         if here == _NONE:
-            slots[i] = -1
-            continue
-        if here & _ALONE == _NONE:
+            slots[to + np.uint64(i)] = -1
+        elif here & _ALONE == _NONE:
             hot = u64_at(here, _NONE)
             if u64_at(here, _ALONE) & _LOW == _NOBODY:
-                slots[i] = -1
-                continue
-            if _kept(here, hot, coins[i & _LAST], packed, cold) == _NONE:
-                taken = np.int64(hot & _LOW)
-        slots[i] = starts[i & _LAST] + taken
+                slots[to + np.uint64(i)] = -1
+            elif _kept(here, hot, coin, packed, cold) == _NONE:
+                slots[to + np.uint64(i)] = np.int64(starts[at + np.uint64(i)] + (hot & _LOW))
 
 
 @kernel
@@ -132,41 +156,49 @@ def draw_packed(
     narrow, packed : uint64[P], uint64[P]
         Addresses of uint32[slots] and uint64[2 * slots], as of `storaged.store.image.Adjacency`; where there is no ``packed``, every
         column is certain.
+
+    Notes
+    -----
+    Some nodes are hashed together, and what they ask for is read after the next ones have asked, in one go where it goes to one place:
+    a loop over the few draws of a node ends where the processor does not expect it.
     """
     m, moved, kept = rows.shape[0], at.shape[0] > 0, slots.shape[0] > 0
-    records, coins, places = np.empty(RING, np.uint64), np.empty(RING, np.uint64), np.empty(RING, np.int64)
-    starts, columns = np.empty(RING, np.int64), np.empty(RING, np.int64)
-    made, told = np.int64(0), np.int64(0)
-    for node in range(m):
-        ahead = node + NODES_AHEAD
-        if ahead < m and rows[ahead] >= 0:
-            prefetch_at(indptr[parts[ahead]] + (np.uint64(rows[ahead]) << _EIGHTS))
-        part = np.int64(parts[node])
-        place = (at[node] if moved else node) * count
-        own, start, degree = np.uint64(0), np.uint64(0), np.uint64(0)
-        if rows[node] >= 0:
-            own = derive(key, np.uint64(positions[node]))
-            start = np.uint64(i64_at(indptr[part], rows[node]))
-            degree = np.uint64(i64_at(indptr[part], rows[node] + 1)) - start
-        base = base_of(narrow[part], packed[part])
-        for k in range(0, count, STEP):
-            size = min(np.int64(STEP), count - k)
-            for j in range(size):
-                w = word(own, np.uint64(k + j))
-                column = below(w, degree)
-                ring = (made + j) & _LAST
-                records[ring] = record_of(base, start + column) if degree > 0 else _NONE
-                prefetch_at(records[ring])
-                coins[ring] = w * degree
-                places[ring] = place + k + j
+    width = max(min(count, np.int64(STEP)), np.int64(1))
+    tile = max(np.int64(DRAWS) // width, np.int64(1))
+    rooms, flips, firsts = np.empty((2, tile * width), np.uint64), np.empty((2, tile * width), np.uint64), np.empty((2, tile * width), np.uint64)
+    side, asked, since, size, drawn = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    for first in range(0, m + tile, tile):
+        nodes = max(min(tile, m - first), np.int64(0))
+        # The last turn has no nodes: it is there for what was asked for before it.
+        for begin in range(0, count if nodes > 0 else min(count, np.int64(1)), width):
+            records, coins, starts, long = rooms[side], flips[side], firsts[side], min(width, count - begin)
+            for t in range(nodes):
+                node, here = first + t, np.uint64(t * long)
+                part, start, degree = np.int64(parts[node]), _NONE, _NONE
+                ahead = node + NODES_AHEAD
+                if ahead < m and rows[ahead] >= 0:
+                    prefetch_at(indptr[parts[ahead]] + (np.uint64(rows[ahead]) << _EIGHTS))
+                if rows[node] >= 0:
+                    start = np.uint64(i64_at(indptr[part], rows[node]))
+                    degree = np.uint64(i64_at(indptr[part], rows[node] + 1)) - start
+                base = base_of(narrow[part], packed[part])
+                _ask(derive(key, np.uint64(positions[node])), begin, start, degree, base, here, long, records, coins)
                 if kept:
-                    starts[ring], columns[ring] = np.int64(start), np.int64(column)
-            made += size
-            if made - AHEAD > told:
+                    shift, flat = _FOURS if base & _ALONE else _SIXTEENTHS, np.uint64(node * count + begin)
+                    for k in range(long):
+                        k_th = np.uint64(k)
+                        slots[flat + k_th], starts[here + k_th] = np.int64(records[here + k_th] - base >> shift), start
+            side = np.int64(1) - side
+            records, coins, starts = rooms[side], flips[side], firsts[side]
+            # Where a node's draws are all there, all nodes' are in one piece.
+            whole = size == count
+            for t in range(min(asked, np.int64(1)) if whole else asked):
+                own, to, length = np.uint64(t * size), np.uint64((since + t) * count + drawn), asked * size if whole else size
                 if kept:
-                    _tell_slots(told, made - AHEAD, records, coins, starts, columns, packed, cold, slots)
-                _tell(told, made - AHEAD, records, coins, places, packed, cold, out)
-                told = made - AHEAD
-    if kept:
-        _tell_slots(told, made, records, coins, starts, columns, packed, cold, slots)
-    _tell(told, made, records, coins, places, packed, cold, out)
+                    _tell_slots(own, length, to, records, coins, starts, packed, cold, slots)
+                if not moved:
+                    _tell(own, length, to, records, coins, packed, cold, out)
+            if moved:
+                for t in range(asked):
+                    _tell(np.uint64(t * size), size, np.uint64(at[since + t] * count + drawn), records, coins, packed, cold, out)
+            asked, since, size, drawn = nodes, np.int64(first), np.int64(long), np.int64(begin)

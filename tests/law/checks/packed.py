@@ -28,14 +28,23 @@ def packed_rows_draw_what_tables_do(scale: float) -> None:
     for parts, placement in ((1, "mod"), (4, "mod"), (3, "mod"), (3, "mix64")):
         for weights in (heavy, np.full(m, 2, np.float32), None):
             edge_type = EdgeType(src_type="n", relation="e", dst_type="n", weighted=weights is not None)
-            schema = Schema(node_types=(NodeType(name="n"),), edge_types=(edge_type,), parts=parts, placement=placement)
-            version = version_of(schema, {"n": Nodes(ids=np.arange(size))}, {"n:e:n": Edges(src=ends[0], dst=ends[1], weights=weights)})
+            nodes = {"n": Nodes(ids=np.arange(size)), "x": Nodes(ids=np.arange(3))}
+            schema = Schema(node_types=(NodeType(name="n"), NodeType(name="x")), edge_types=(edge_type,), parts=parts, placement=placement)
+            version = version_of(schema, nodes, {"n:e:n": Edges(src=ends[0], dst=ends[1], weights=weights)})
             for uniform in (False, True):
                 what = f"{parts} parts by {placement}, uniform={uniform}, weights {weights is not None}"
-                for want in (False, True):
-                    once, again = (_drawn(held, ids, count, uniform, want) for held in (version, apart(version)))
-                    for name in ("ids", "weights", "eids") if want else ("ids",):
-                        require(bool((getattr(once, name) == getattr(again, name)).all()), f"{what}: other {name} than by tables")
+                # As many as are drawn of a node at a time, more of few than of several together; nodes of two types, so that places differ.
+                for some_ids, draws, kinds in (
+                    (ids, count, None),
+                    (ids[:9], 70, None),
+                    (ids[-5:], 700, None),
+                    (ids, count, np.arange(ids.size) % 3 // 2),
+                ):
+                    for want in (False, True):
+                        once, again = (_drawn(held, some_ids, draws, uniform, want, kinds=kinds) for held in (version, apart(version)))
+                        for name in ("ids", "weights", "eids") if want else ("ids",):
+                            same = bool((getattr(once, name) == getattr(again, name)).all())
+                            require(same, f"{what}: other {name} than by tables, {draws} draws of {some_ids.size}, types {kinds is not None}")
                 some = hosted(version, range(0, parts, 2)) if parts > 1 and placement == "mod" else version
                 here = ids[:-2][np.isin(ids[:-2] % parts, list(some.parts))] if placement == "mod" else ids[:-2]
                 walks = [_walked(held, here, uniform) for held in (some, apart(some))]
@@ -73,13 +82,21 @@ def _with_threshold(side: Adjacency, column: int, threshold: int) -> Adjacency:
 
 
 def _drawn(
-    version: draw.Version, ids: NDArray[np.int64], count: int, uniform: bool, want: bool, positions: NDArray[np.int64] | None = None, seed: int = 31
+    version: draw.Version,
+    ids: NDArray[np.int64],
+    count: int,
+    uniform: bool,
+    want: bool,
+    positions: NDArray[np.int64] | None = None,
+    seed: int = 31,
+    kinds: NDArray[np.int64] | None = None,
 ) -> Any:
     return draw.neighbors(
         version,
         edge_types=[0],
-        node_type=0,
+        node_type=0 if kinds is None else -1,
         ids=ids,
+        types=None if kinds is None else kinds.astype(np.int32),
         positions=np.arange(ids.size) * 3 if positions is None else positions,
         count=count,
         replace=True,

@@ -22,8 +22,20 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     change("coins of 32 bits, packed", "many", PACKED, ("if high == threshold:", "if high < 0:")),
     change("nobody is somebody", "cuGraph #4607", PACKED, ("np.int64(found) if found != _NOBODY else np.int64(-1)", "np.int64(found)")),
-    change("the neighbor of one, the edge of another", "tempting", PACKED, ("taken = np.int64(hot & _LOW)", "taken = columns[i & _LAST]")),
-    change("a ring that is too short", "classic", PACKED, ("_LAST = np.int64(RING - 1)", "_LAST = np.int64(RING // 4 - 1)")),
+    change(
+        "the neighbor of one, the edge of another",
+        "tempting",
+        PACKED,
+        ("np.int64(starts[at + np.uint64(i)] + (hot & _LOW))", "slots[to + np.uint64(i)]"),
+    ),
+    change(
+        "the first draws of a node again",
+        "classic",
+        PACKED,
+        ("below_short(word(own, np.uint64(begin + k)), degree)", "below_short(word(own, np.uint64(k)), degree)"),
+        ("w = word(own, np.uint64(begin + k))", "w = word(own, np.uint64(k))"),
+    ),
+    change("nodes drawn together draw the same", "tempting", PACKED, ("np.uint64(positions[node])", "np.uint64(positions[first])")),
     change("packed walks take one word", "Euler", PACKED_WALK, ("slot_keys[lanes[STEP, lane]]", "slot_keys[0]")),
     change("packed walks go on elsewhere", "tempting", PACKED_WALK, (" and held[part_at(found, way.parts, way.shift, way.mod)]:", ":")),
     change(
