@@ -99,7 +99,7 @@ class Marked:
         self._rows, self._targets, self._of, self._least = rows, targets, of, np.int64(least)
         self._words, self._firsts = np.zeros(words, np.uint64), np.empty(words, np.int32)
         self._touched, self._ranked, self._told = (np.empty(targets.ids.size, np.int32) for _ in range(3))
-        self._slots = np.empty(HELD + int(rows.degrees.max(initial=0)) + 1, np.int64)
+        self._slots = np.empty(HELD, np.uint64)
 
     @classmethod
     def fit(cls, rows: Rows, targets: Targets, of: NDArray[np.int32]) -> Marked | None:
