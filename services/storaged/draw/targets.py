@@ -31,6 +31,8 @@ class Targets:
     @classmethod
     def of(cls, cols: NDArray[np.int64], of_type: NDArray[np.bool_] | None, groups: NDArray[np.int32] | None) -> Targets:
         """Those of a request, by group."""
+        if of_type is None and groups is None and cols.size and cols.min() >= 0:
+            return cls(ids=settled(cols), places=settled(np.arange(cols.size, dtype=np.int32)), groups=settled(EMPTY_I64))
         places = np.flatnonzero(cols >= 0 if of_type is None else (cols >= 0) & of_type)
         if groups is not None and bool((np.diff(groups[places]) < 0).any()):
             places = places[np.argsort(groups[places], kind="stable")]
