@@ -126,7 +126,7 @@ def _along(rows: Rows, targets: Targets, groups: NDArray[np.int32] | None, *, wa
 
 def _foretold(rows: Rows, state: NDArray[np.int64], room: int) -> int:
     """Room for all edges, and some more, if as many of the other nodes' count as of those that are done."""
-    row, kept = state.tolist()
+    row, kept = int(state[ROW]), int(state[TOTAL])
     whole = kept * rows.edges // max(int(rows.degrees[:row].sum()), 1)
     return max(whole + whole // 8 + int(rows.degrees[row]) + _LEAST, room + room // 4)
 
@@ -134,7 +134,7 @@ def _foretold(rows: Rows, state: NDArray[np.int64], room: int) -> int:
 def _merged(edge_types: Sequence[int], found: Sequence[_Along]) -> Between:
     """Those of each node together, type after type."""
     indptr = np.zeros(found[0].sizes.size + 1, np.int64)
-    np.cumsum(sum(some.sizes for some in found), out=indptr[1:])
+    np.cumsum(found[0].sizes if len(found) == 1 else sum(some.sizes for some in found), out=indptr[1:])
     total = int(indptr[-1])
     checked_outputs("edges", total)
     if len(found) == 1:
