@@ -14,6 +14,7 @@ from graphd.sample import Ids, Sampling, Sections, Types
 from graphkit.numbering import Numbering
 
 _MOST_GROUPS = (1 << 31) - 1
+_NOBODY = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,6 +29,11 @@ class Members:
 def induced(sampling: Sampling, what: read.Adjacent, nodes: Ids, node_type: int, types: Types | None, indptr: Ids | None) -> Sections:
     """All edges among nodes, or within each group of them: sections as InducedSubgraphReply has them."""
     groups = None if indptr is None else _groups(indptr, len(nodes))
+    if node_type >= 0 and groups is None and _ascend(nodes):
+        # Each is there once, and its number is its place.
+        members = {type_id: Members(ids=_NOBODY, groups=None) for type_id in range(len(sampling.space.schema.node_types))}
+        members[node_type] = Members(ids=nodes.copy(), groups=None)
+        return {"seeds": np.arange(len(nodes), dtype=np.int32), **_told(members), **among(sampling, what, members)}
     kinds = read.node_kinds(sampling, nodes, node_type, types)
     seeds, members = np.full(len(nodes), -1, np.int32), {}
     with Numbering.several(len(sampling.space.schema.node_types)) as numbering:
@@ -37,6 +43,11 @@ def induced(sampling: Sampling, what: read.Adjacent, nodes: Ids, node_type: int,
                 seeds[mine] = numbers.assign(nodes[mine], None if groups is None else groups[mine])
             members[type_id] = Members(ids=numbers.ids.copy(), groups=None if groups is None else numbers.trees.copy())
     return {"seeds": seeds, **_told(members), **among(sampling, what, members)}
+
+
+def _ascend(nodes: Ids) -> bool:
+    """Whether ids of nodes ascend, none of them twice and none missing."""
+    return bool(len(nodes) and nodes[0] >= 0 and (nodes[1:] > nodes[:-1]).all())
 
 
 def ego(sampling: Sampling, how: subgraph.Subgraph, what: read.Adjacent, nodes: Ids, node_type: int, types: Types | None) -> Sections:
@@ -123,13 +134,17 @@ class _Listed:
     @classmethod
     def of(cls, members: Mapping[int, Members], types: set[int]) -> _Listed:
         """Those of these types."""
+        if len(types) == 1:
+            (type_id,) = types
+            own = members[type_id]
+            return cls(ids=own.ids, type_id=type_id, types=None, groups=own.groups, first={type_id: 0})
         listed = sorted(types)
         sizes = [len(members[type_id].ids) for type_id in listed]
         groups = [members[type_id].groups for type_id in listed]
         return cls(
             ids=np.concatenate([members[type_id].ids for type_id in listed]),
-            type_id=listed[0] if len(listed) == 1 else -1,
-            types=None if len(listed) == 1 else np.repeat(np.array(listed, np.int32), sizes),
+            type_id=-1,
+            types=np.repeat(np.array(listed, np.int32), sizes),
             groups=None if any(some is None for some in groups) else np.concatenate([some for some in groups if some is not None]),
             first=dict(zip(listed, np.cumsum([0, *sizes]).tolist(), strict=False)),
         )

@@ -171,9 +171,10 @@ class _Paths:
 
     def request(self, rows: Ids) -> Frame:
         """What the host is asked that these walks are with."""
-        sections: Sections = {"ids": self.current[rows], "positions": self._numbers[rows], "taken": self.done[rows].astype(np.int32)}
+        at = self._places(rows)
+        sections: Sections = {"ids": self.current[at], "positions": self._numbers[at], "taken": self.done[at].astype(np.int32)}
         if self._kinds is not None:
-            sections["types"] = self._kinds[rows]
+            sections["types"] = self._kinds[at]
         if self._how.restart:
             sections["starts"] = self._starts[rows]
             if self._start_types is not None:
@@ -184,6 +185,10 @@ class _Paths:
             if self._kinds is not None:
                 sections["before_types"] = kinds
         return Frame(self._head, sections)
+
+    def _places(self, rows: Ids) -> Ids | slice:
+        """These walks as an index that copies no more than it must: they ascend, so that as many as there are walks are all of them."""
+        return slice(None) if len(rows) == len(self.done) else rows
 
     def _before(self, rows: Ids) -> tuple[Ids, Types]:
         """Where walks were a step ago, and its type; -1 at the start and after a restart."""
@@ -201,14 +206,16 @@ class _Paths:
     def take(self, rows: Ids, reply: Frame) -> _Hanging | None:
         """Take over the steps that a host has taken with these walks; gives those that hang."""
         indptr, ids = reply.array("indptr", "int64"), reply.array("ids", "int64")
-        done, lengths = self.done[rows], np.diff(indptr)
+        at, lengths = self._places(rows), np.diff(indptr)
+        done = self.done[at]
         lay(indptr, ids, rows, done + 1, self._nodes)
         if self._types is not None:
             lay(indptr, reply.array("types", "int32"), rows, done, self._types)
         if self._eids is not None:
             lay(indptr, reply.array("eids", "int64"), rows, done, self._eids)
-        self.done[rows] = done + lengths
-        moved = np.flatnonzero(lengths)
+        self.done[at] = done + lengths
+        # Where a walk ended that has all of its steps is of no use to anybody.
+        moved = np.flatnonzero((lengths > 0) & (self.done[at] < self._how.length))
         those = rows[moved]
         self._arrive(those, ids[indptr[1:][moved] - 1], self._via(those, self.done[those] - 1))
         if not self._how.biased:

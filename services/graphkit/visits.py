@@ -8,6 +8,10 @@ from numpy.typing import NDArray
 from graphkit.jit import Whole, inlined, kernel, settled
 from graphkit.rng import TERMINATION, key_of, unit, word
 
+_FEW, _FIELD = 64, 8
+"""Visits that are compared with each other, not sorted, and bits of a number of them."""
+_PLACE = (1 << _FIELD) - 1
+
 
 @inlined
 def _gap_of(n: Whole) -> Whole:
@@ -55,6 +59,38 @@ def _rank(times: NDArray[np.int64], ranked: NDArray[np.int64], n: Whole) -> None
         gap //= 3
 
 
+@inlined
+def _weigh(ids: NDArray[np.int64], kinds: NDArray[np.int32], n: Whole, keys: NDArray[np.int64]) -> None:
+    """A key for each of the first n nodes, n at most `_FEW`: its visits, then how few nodes come before it, then its place.
+
+    Each is compared with each: no step hangs on what was found.
+    """
+    typed = kinds.shape[0] > 0
+    for i in range(n):
+        node, same, earlier = ids[i], np.int64(0), np.int64(0)
+        if typed:
+            for j in range(n):
+                alike = ids[j] == node
+                same += np.int64(alike & (kinds[j] == kinds[i]))
+                earlier += np.int64((ids[j] < node) | (alike & (kinds[j] < kinds[i])))
+        else:
+            for j in range(n):
+                same += np.int64(ids[j] == node)
+                earlier += np.int64(ids[j] < node)
+        keys[i] = same << 2 * _FIELD | (_FEW - earlier) << _FIELD | i
+
+
+@inlined
+def _highest(keys: NDArray[np.int64], n: Whole) -> np.int64:
+    """The highest of the first n keys, which is taken away with all of its node's."""
+    highest = np.int64(0)
+    for i in range(n):
+        highest = max(highest, keys[i])
+    for i in range(n):
+        keys[i] = np.int64(0) if keys[i] >> _FIELD == highest >> _FIELD else keys[i]
+    return highest
+
+
 @kernel
 def _tally(
     keys: NDArray[np.uint64],
@@ -82,6 +118,17 @@ def _tally(
                 if typed:
                     met_kinds[found] = kinds[row, t]
                 found += 1
+        if found <= _FEW:
+            _weigh(met, met_kinds, found, known)
+            for k in range(ids.shape[1]):
+                highest = _highest(known, found)
+                if highest == 0:
+                    break
+                place = highest & _PLACE
+                ids[i, k], counts[i, k] = met[place], highest >> 2 * _FIELD
+                if typed:
+                    types[i, k] = met_kinds[place]
+            continue
         _sort_nodes(met, met_kinds, found)
         several = 0
         for k in range(found):

@@ -10,6 +10,7 @@ from typing import Any
 
 from asterism_proto.methods import Method
 from daemonkit.calls import Content, Handler, LocalTransport
+from standalone.memory import keep_freed
 from standalone.reader import Reader
 
 
@@ -29,6 +30,7 @@ class FolderTransport(LocalTransport):
 
     def __init__(self, folder: Path, handlers: Mapping[str, Handler]) -> None:
         super().__init__(handlers)
+        keep_freed()
         self._folder = folder.absolute()
         self._home: int | None = os.getpid()
         """The process that the handlers are of."""

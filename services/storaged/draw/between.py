@@ -17,8 +17,9 @@ from storaged.kernel.between import ROW, TOTAL
 from storaged.store.image import EMPTY_F32, EMPTY_I64
 
 _NONE = np.zeros(0, np.int32)
-_ROOM, _MANY = 1 << 10, 1 << 22
-"""Edges that there is room for at first besides those that nodes have, and where these are very many, besides some of them."""
+_LEAST, _FIRST = 1 << 10, 1 << 16
+"""Edges that there is room for besides those that nodes have, and at most at first: memory that is never written to keeps what is from
+being used again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,7 +88,7 @@ def edges_between(
         far = schema.node_type_id(edge.dst_type if direction == OUT else edge.src_type)
         if far not in targets:
             targets[far] = Targets.of(cols, None if col_types is None else col_types == far, col_groups)
-        own = np.where(end == (node_type if kinds is None else kinds), ids, -1)
+        own = ids if kinds is None and end == node_type else np.where(end == (node_type if kinds is None else kinds), ids, -1)
         rows = Rows.of(version, edge_type, direction, own)
         found.append(_along(rows, targets[far], groups, want_weights=want_weights, want_edge_ids=want_edge_ids))
     return _merged(edge_types, found)
@@ -105,12 +106,7 @@ class _Along:
 
 def _along(rows: Rows, targets: Targets, groups: NDArray[np.int32] | None, *, want_weights: bool, want_edge_ids: bool) -> _Along:
     sizes, state, of = np.zeros(rows.lines.size, np.int64), np.zeros(2, np.int64), settled(_NONE if groups is None else groups)
-    cols, weights, eids, room = (
-        _NONE.copy(),
-        EMPTY_F32.copy(),
-        EMPTY_I64.copy(),
-        min(_ROOM + rows.edges, _MANY + rows.edges // 8 + int(rows.degrees.max(initial=0)), MAX_OUTPUTS),
-    )
+    cols, weights, eids, room = _NONE.copy(), EMPTY_F32.copy(), EMPTY_I64.copy(), min(_LEAST + rows.edges, _FIRST)
     search: Search = Marked.fit(rows, targets, of) or Hashed(rows, targets, of)
     while True:
         checked_outputs("edges", room)
@@ -122,15 +118,23 @@ def _along(rows: Rows, targets: Targets, groups: NDArray[np.int32] | None, *, wa
             search.find(state, sizes, (cols, weights, eids))
         if int(state[ROW]) == sizes.size:
             break
-        room = 2 * room if room == MAX_OUTPUTS else min(2 * room, MAX_OUTPUTS)
+        more = _foretold(rows, state, room)
+        room = more if room == MAX_OUTPUTS else min(more, MAX_OUTPUTS)
     total = int(state[TOTAL])
     return _Along(sizes=sizes, cols=cols[:total], weights=weights[:total] if want_weights else None, eids=eids[:total] if want_edge_ids else None)
+
+
+def _foretold(rows: Rows, state: NDArray[np.int64], room: int) -> int:
+    """Room for all edges, and some more, if as many of the other nodes' count as of those that are done."""
+    row, kept = int(state[ROW]), int(state[TOTAL])
+    whole = kept * rows.edges // max(int(rows.degrees[:row].sum()), 1)
+    return max(whole + whole // 8 + int(rows.degrees[row]) + _LEAST, room + room // 4)
 
 
 def _merged(edge_types: Sequence[int], found: Sequence[_Along]) -> Between:
     """Those of each node together, type after type."""
     indptr = np.zeros(found[0].sizes.size + 1, np.int64)
-    np.cumsum(sum(some.sizes for some in found), out=indptr[1:])
+    np.cumsum(found[0].sizes if len(found) == 1 else sum(some.sizes for some in found), out=indptr[1:])
     total = int(indptr[-1])
     checked_outputs("edges", total)
     if len(found) == 1:

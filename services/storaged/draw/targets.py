@@ -31,6 +31,8 @@ class Targets:
     @classmethod
     def of(cls, cols: NDArray[np.int64], of_type: NDArray[np.bool_] | None, groups: NDArray[np.int32] | None) -> Targets:
         """Those of a request, by group."""
+        if of_type is None and groups is None and cols.size and cols.min() >= 0:
+            return cls(ids=settled(cols), places=settled(np.arange(cols.size, dtype=np.int32)), groups=settled(EMPTY_I64))
         places = np.flatnonzero(cols >= 0 if of_type is None else (cols >= 0) & of_type)
         if groups is not None and bool((np.diff(groups[places]) < 0).any()):
             places = places[np.argsort(groups[places], kind="stable")]
@@ -99,7 +101,7 @@ class Marked:
         self._rows, self._targets, self._of, self._least = rows, targets, of, np.int64(least)
         self._words, self._firsts = np.zeros(words, np.uint64), np.empty(words, np.int32)
         self._touched, self._ranked, self._told = (np.empty(targets.ids.size, np.int32) for _ in range(3))
-        self._slots = np.empty(HELD + int(rows.degrees.max(initial=0)) + 1, np.int64)
+        self._slots = np.empty(HELD, np.uint64)
 
     @classmethod
     def fit(cls, rows: Rows, targets: Targets, of: NDArray[np.int32]) -> Marked | None:

@@ -318,9 +318,10 @@ def _way(version: Version, rules: Rules, ground: _Ground) -> Way:
 
 def _walkers(version: Version, rules: Rules, places: Places, ground: _Ground) -> I64:
     schema, m = version.schema, places.ids.size
-    going = (places.ids >= 0) & (places.taken < rules.length)
-    for part in np.flatnonzero(np.bincount(split.part_of(places.ids[going], schema.parts, schema.placement), minlength=schema.parts)):
-        version.image(int(part))
+    if not ground.held.all():
+        going = (places.ids >= 0) & (places.taken < rules.length)
+        for part in np.flatnonzero(np.bincount(split.part_of(places.ids[going], schema.parts, schema.placement), minlength=schema.parts)):
+            version.image(int(part))
 
     def kinds(ids: I64, types: I32 | None) -> NDArray[np.integer[Any]]:
         if types is not None:
@@ -329,7 +330,7 @@ def _walkers(version: Version, rules: Rules, places: Places, ground: _Ground) ->
         here = (ids >= 0) & ground.held[split.part_of(ids, schema.parts, schema.placement)]
         return node_types(version, -1, np.where(here, ids, -1), None) if here.any() else np.full(m, -1, np.int32)
 
-    walkers = np.full((9, m), -1, np.int64)
+    walkers = np.full((BEFORE_KINDS + 1 if rules.restart or rules.biased else ATTEMPTS + 1, m), -1, np.int64)
     walkers[IDS], walkers[KINDS], walkers[POSITIONS] = places.ids, kinds(places.ids, places.kinds), places.positions
     walkers[DONE], walkers[ATTEMPTS] = places.taken, 0 if places.attempts is None else places.attempts
     if rules.restart and places.starts is not None:

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import Whole, inlined, kernel, prefetch_at, view_at
+from graphkit.jit import Whole, i64_at, inlined, kernel, prefetch_at, u32_at, view_at
 from storaged.kernel.between import ROW, TOTAL, first_from, steps_among
-from storaged.kernel.table import EID, NARROW, NARROW_EID, NBR, SLOTS, WEIGHTS
+from storaged.kernel.table import EID, NARROW, NARROW_EID, NBR, WEIGHTS
 
-HELD = 512
-"""Edges that are found before what is told of them is read: by then it is near."""
+_MANY, _PIECE = 512, 1024
+"""Edges that are listed before anything is told of them, and neighbors that are looked at in one go: all of it stays near."""
+HELD = _MANY + _PIECE + 1
+"""Slots that there is room for: those of one piece more, and one that does not count."""
 _AHEAD, _LINES = 8, 16
 """Rows, and cache lines of each, that are asked for before their turn."""
 _LOOKS = 4
@@ -44,10 +46,10 @@ def _mark(ids: NDArray[np.int64], begin: Whole, end: Whole, low: np.uint64, word
 
 
 @inlined
-def _rank(at: np.uint64, words: NDArray[np.uint64], firsts: NDArray[np.int32]) -> np.int64:
+def _rank(at: np.uint64, words: NDArray[np.uint64], firsts: NDArray[np.int32]) -> np.uint64:
     """The rank of a target: those of its word follow each other."""
     word = at >> _S6
-    return np.int64(firsts[word]) + np.int64(_ones(words[word] & ((_ONE << (at & _LOW6)) - _ONE)))
+    return np.uint64(firsts[word]) + _ones(words[word] & ((_ONE << (at & _LOW6)) - _ONE))
 
 
 @inlined
@@ -69,6 +71,13 @@ def _enter(
     for k in range(count):
         firsts[touched[k]] = rank
         rank += np.int64(_ones(words[touched[k]]))
+    ascending = True
+    for i in range(begin + 1, end):
+        ascending &= ids[i - 1] < ids[i]
+    if ascending:  # ranks are places among the targets then
+        for i in range(begin, end):
+            ranked[i], told[i] = i, places[i]
+        return True
     for i in range(begin, end):
         rank_of = _rank(np.uint64(ids[i]) - low, words, firsts)
         ranked[rank_of], told[rank_of] = i, places[i]
@@ -76,8 +85,27 @@ def _enter(
 
 
 @inlined
-def _scan(nbr: NDArray[Any], low: np.uint64, words: NDArray[np.uint64], slots: NDArray[np.int64], kept: np.uint64) -> np.uint64:
-    """List the slots of a row that lead to targets behind ``kept`` others; how many there are then.
+def _eids(table: NDArray[np.int64], part: np.int64, slot: np.int64) -> np.uint64:
+    """Where an edge's id is. No value is at an odd place: one more tells that ids have 64 bits there."""
+    narrow = table[part, NARROW_EID]
+    return np.uint64(table[part, EID] + 8 * slot + 1 if narrow == 0 else narrow + 4 * slot)
+
+
+@inlined
+def _width(eids: np.uint64) -> np.uint64:
+    """Bytes from one edge's id to the next one's."""
+    return _S4 << (eids & _ONE)
+
+
+@inlined
+def _eid_at(eids: np.uint64) -> np.int64:
+    """The id of the edge of which `_eids` tells."""
+    return i64_at(eids - _ONE, 0) if eids & _ONE else np.int64(u32_at(eids, 0))
+
+
+@inlined
+def _scan(nbr: NDArray[Any], low: np.uint64, words: NDArray[np.uint64], slots: NDArray[np.uint64], kept: np.uint64) -> np.uint64:
+    """List the slots of a row, or of a piece of one, that lead to targets behind ``kept`` others; how many there are then.
 
     Whether one does is hard to foretell, so that each is written, and counts or does not.
     """
@@ -96,22 +124,34 @@ def _tell(
     words: NDArray[np.uint64],
     firsts: NDArray[np.int32],
     told: NDArray[np.int32],
-    slots: NDArray[np.int64],
+    slots: NDArray[np.uint64],
     held: np.uint64,
     kept: np.uint64,
-    start: np.int64,
-    eids: np.int64,
-    width: np.int64,
-    out: NDArray[np.int32],
+    weights: NDArray[np.float32],
+    eids: np.uint64,
+    asked: bool,
+    out_places: NDArray[np.int32],
+    out_weights: NDArray[np.float32],
     to: np.uint64,
 ) -> None:
-    """Tell the places of the targets that listed slots lead to, ask for the edges' ids, and list where in their part these are."""
+    """Tell what is known of listed slots by now, and have them be the places of their edges' ids, which are asked for where they are wanted."""
+    width = _width(eids) * np.uint64(asked)  # where they are not wanted one line is asked for, again and again
+    if out_weights.shape[0] > 0:
+        for j in range(held, kept):
+            out_weights[to + j] = weights[slots[j]] if weights.shape[0] > 0 else np.float32(1.0)
     for j in range(held, kept):
         edge = slots[j]
-        out[to] = told[_rank(np.uint64(nbr[edge]) - low, words, firsts)]
-        to += _ONE
-        slots[j] = start + edge
-        prefetch_at(np.uint64(eids + width * (start + edge)))
+        out_places[to + j] = told[_rank(np.uint64(nbr[edge]) - low, words, firsts)]
+        slots[j] = eids + width * edge
+        prefetch_at(slots[j])
+
+
+@inlined
+def _read(slots: NDArray[np.uint64], kept: np.uint64, out_eids: NDArray[np.int64], to: np.uint64) -> None:
+    """Read the ids of edges, of which it is known by now where they are."""
+    if out_eids.shape[0] > 0:
+        for j in range(kept):
+            out_eids[to + j] = _eid_at(slots[j])
 
 
 @inlined
@@ -122,62 +162,28 @@ def _seek(
     begin: Whole,
     end: Whole,
     told: NDArray[np.int32],
-    slots: NDArray[np.int64],
-    kept: np.uint64,
-    start: np.int64,
-    out: NDArray[np.int32],
+    weights: NDArray[np.float32],
+    eids: np.uint64,
+    out_places: NDArray[np.int32],
+    out_weights: NDArray[np.float32],
+    out_eids: NDArray[np.int64],
     to: np.uint64,
 ) -> np.uint64:
-    """`_scan` and `_tell` for few targets, ascending by rank: each is searched for in the row. What there is no room for is counted only."""
-    slot, degree, room = np.int64(0), np.int64(nbr.shape[0]), np.uint64(out.shape[0])
+    """For few targets, ascending by rank: each is searched for in the row. What there is no room for is counted only."""
+    slot, degree, room = np.int64(0), np.int64(nbr.shape[0]), np.uint64(out_places.shape[0])
     for rank in range(begin, end):
         wanted = ids[ranked[rank]]
         slot = np.int64(first_from(nbr, slot, degree, wanted))
         while slot < degree and np.int64(nbr[slot]) == wanted:
             if to < room:
-                out[to] = told[rank]
-            slots[kept] = start + slot
-            kept += _ONE
+                out_places[to] = told[rank]
+                if out_weights.shape[0] > 0:
+                    out_weights[to] = weights[slot] if weights.shape[0] > 0 else np.float32(1.0)
+                if out_eids.shape[0] > 0:
+                    out_eids[to] = _eid_at(eids + _width(eids) * np.uint64(slot))
             to += _ONE
             slot += 1
-    return kept
-
-
-@inlined
-def _read(
-    table: NDArray[np.int64],
-    lines: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    row: np.int64,
-    end: np.int64,
-    slots: NDArray[np.int64],
-    to: np.uint64,
-    out_weights: NDArray[np.float32],
-    out_eids: NDArray[np.int64],
-) -> None:
-    """Read the weights and ids of the edges that are held: those of some rows, one after another."""
-    if out_weights.shape[0] > 0:
-        j = np.uint64(0)
-        for i in range(row, end):
-            part = lines[i]
-            weights = view_at(table[part, WEIGHTS], np.int64(0) if table[part, WEIGHTS] == 0 else table[part, SLOTS], _F32)
-            for _ in range(sizes[i]):
-                out_weights[to + j] = weights[slots[j]] if weights.shape[0] > 0 else np.float32(1.0)
-                j += _ONE
-    if out_eids.shape[0] > 0:
-        j = np.uint64(0)
-        for i in range(row, end):
-            part = lines[i]
-            short = view_at(table[part, NARROW_EID], np.int64(0) if table[part, NARROW_EID] == 0 else table[part, SLOTS], _U32)
-            if short.shape[0] > 0:
-                for _ in range(sizes[i]):
-                    out_eids[to + j] = short[slots[j]]
-                    j += _ONE
-                continue
-            eids = view_at(table[part, EID], table[part, SLOTS], _I64)
-            for _ in range(sizes[i]):
-                out_eids[to + j] = eids[slots[j]]
-                j += _ONE
+    return to
 
 
 @inlined
@@ -218,7 +224,7 @@ def between_marked(
     touched: NDArray[np.int32],
     ranked: NDArray[np.int32],
     told: NDArray[np.int32],
-    slots: NDArray[np.int64],
+    slots: NDArray[np.uint64],
     state: NDArray[np.int64],
     sizes: NDArray[np.int64],
     out_places: NDArray[np.int32],
@@ -241,7 +247,7 @@ def between_marked(
         A bit for each id from ``least`` on, and at least one more than the targets' ids need; all 0, and so they are left.
     firsts, touched, ranked, told : int32[words], int32[t], int32[t], int32[t]
         Room to work in.
-    slots : int64[HELD + the highest degree + 1]
+    slots : uint64[HELD]
         Likewise.
 
     Returns
@@ -256,7 +262,9 @@ def between_marked(
     """
     m, low, room, grouped = lines.shape[0], np.uint64(least), np.uint64(out_places.shape[0]), of.shape[0] > 0
     begin, end, marked, group, ascending = np.int64(0), np.int64(0), np.int64(0), np.int64(-1), False
-    i, to, row, held, sound = np.int64(state[ROW]), np.uint64(state[TOTAL]), np.int64(state[ROW]), np.uint64(0), True
+    # Behind ``to`` edges of which all is told there are ``kept`` that are listed; a row's own begin at ``own``.
+    i, to, kept, own, sound = np.int64(state[ROW]), np.uint64(state[TOTAL]), np.uint64(0), np.uint64(state[TOTAL]), True
+    asked = out_eids.shape[0] > 0
     if not grouped:
         end = np.int64(ids.shape[0])
         marked = np.int64(_mark(ids, begin, end, low, words, touched))
@@ -264,8 +272,10 @@ def between_marked(
     while sound and i < m:
         if i + _AHEAD < m:
             _ask_for(table, lines[i + _AHEAD], starts[i + _AHEAD], degrees[i + _AHEAD])
-        degree, start, part, kept = degrees[i], starts[i], lines[i], held
+        degree, part, own = degrees[i], lines[i], to + kept
         if grouped and degree > 0 and np.int64(of[i]) != group:
+            _read(slots, kept, out_eids, to)
+            to, kept = own, np.uint64(0)
             for k in range(marked):
                 words[touched[k]] = 0
             group = np.int64(of[i])
@@ -273,39 +283,48 @@ def between_marked(
             end = np.int64(first_from(groups, begin, np.int64(groups.shape[0]), group + 1))
             marked, ascending = np.int64(_mark(ids, begin, end, low, words, touched)), False
             sound = _enter(ids, begin, end, low, words, touched, marked, firsts, ranked, places, told)
-        if sound and degree > 0 and begin < end:
-            narrow = view_at(table[part, NARROW] + 4 * start, np.int64(0) if table[part, NARROW] == 0 else degree, _U32)
-            nbr = view_at(table[part, NBR] + 8 * start, degree, _I64)
-            eids, width = (table[part, EID], np.int64(8)) if table[part, NARROW_EID] == 0 else (table[part, NARROW_EID], np.int64(4))
-            width *= np.int64(out_eids.shape[0] > 0)
-            by_target = degree > _LOOKS * (end - begin) * np.int64(steps_among(degree))
-            if by_target and not ascending:
+            if not sound:
+                break
+        few, narrow, piece = _LOOKS * (end - begin), table[part, NARROW], np.int64(0)
+        if few > 0 and degree > few and degree > few * np.int64(steps_among(degree)):
+            _read(slots, kept, out_eids, to)
+            to, kept, piece = own, np.uint64(0), degree
+            if not ascending:
                 touched[:marked].sort()
                 _enter(ids, begin, end, low, words, touched, marked, firsts, ranked, places, told)
                 ascending = True
-            if by_target and narrow.shape[0] > 0:
-                kept = _seek(narrow, ids, ranked, begin, end, told, slots, held, start, out_places, to)
-            elif by_target:
-                kept = _seek(nbr, ids, ranked, begin, end, told, slots, held, start, out_places, to)
-            elif narrow.shape[0] > 0:
-                kept = _scan(narrow, low, words, slots, held)
+            eids = _eids(table, part, starts[i])
+            weights = view_at(table[part, WEIGHTS] + 4 * starts[i], np.int64(0) if table[part, WEIGHTS] == 0 else degree, _F32)
+            if narrow != 0:
+                short = view_at(narrow + 4 * starts[i], degree, _U32)
+                to = _seek(short, ids, ranked, begin, end, told, weights, eids, out_places, out_weights, out_eids, to)
             else:
-                kept = _scan(nbr, low, words, slots, held)
-            if room - to < kept - held:
+                wide = view_at(table[part, NBR] + 8 * starts[i], degree, _I64)
+                to = _seek(wide, ids, ranked, begin, end, told, weights, eids, out_places, out_weights, out_eids, to)
+        while few > 0 and piece < degree:
+            at, size, held = starts[i] + piece, min(degree - piece, np.int64(_PIECE)), kept
+            short, wide = view_at(narrow + 4 * at, size, _U32), view_at(table[part, NBR] + 8 * at, size, _I64)
+            kept = _scan(short, low, words, slots, held) if narrow != 0 else _scan(wide, low, words, slots, held)
+            if room - to < kept:
                 break
-            if not by_target and narrow.shape[0] > 0:
-                _tell(narrow, low, words, firsts, told, slots, held, kept, start, eids, width, out_places, to)
-            elif not by_target:
-                _tell(nbr, low, words, firsts, told, slots, held, kept, start, eids, width, out_places, to)
-        sizes[i] = np.int64(kept - held)
-        to += kept - held
-        held = kept
+            eids = _eids(table, part, at)
+            weights = view_at(table[part, WEIGHTS] + 4 * at, np.int64(0) if table[part, WEIGHTS] == 0 else size, _F32)
+            if narrow != 0:
+                _tell(short, low, words, firsts, told, slots, held, kept, weights, eids, asked, out_places, out_weights, to)
+            else:
+                _tell(wide, low, words, firsts, told, slots, held, kept, weights, eids, asked, out_places, out_weights, to)
+            if kept > _MANY:
+                _read(slots, kept, out_eids, to)
+                to, kept = to + kept, np.uint64(0)
+            piece += size
+        if to > room or room - to < kept:
+            break
+        sizes[i] = np.int64(to + kept - own)
         i += 1
-        if held >= HELD:
-            _read(table, lines, sizes, row, i, slots, to - held, out_weights, out_eids)
-            held, row = np.uint64(0), i
-    _read(table, lines, sizes, row, i, slots, to - held, out_weights, out_eids)
+        own = to + kept
+    kept = own - min(to, own)
+    _read(slots, kept, out_eids, min(to, own))
     for k in range(marked):
         words[touched[k]] = 0
-    state[ROW], state[TOTAL] = i, np.int64(to)
+    state[ROW], state[TOTAL] = i, np.int64(own)
     return sound

@@ -93,7 +93,7 @@ from tests.law.checks.timed import (
     the_last_are_the_latest,
     what_is_seen_is_drawn_by_its_law,
 )
-from tests.law.checks.visits import pageranks_are_pushed_in_rounds, visits_are_counted_as_walks_make_them
+from tests.law.checks.visits import many_visits_are_ranked_as_few_are, pageranks_are_pushed_in_rounds, visits_are_counted_as_walks_make_them
 
 __all__ = ["CHECKS", "Rejected", "require_counts", "require_independent"]
 
@@ -167,4 +167,5 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     layers_pool_what_their_nodes_lead_to,
     subgraphs_draw_for_each_node_and_hop_by_itself,
     visits_are_counted_as_walks_make_them,
+    many_visits_are_ranked_as_few_are,
 )

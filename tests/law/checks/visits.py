@@ -16,7 +16,7 @@ from tests.law.checks.paths import EDGES, PLAIN, Law, follow, walks_of, web
 
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
-from graphd import pagerank, visits
+from graphd import pagerank, visits, walk
 from storaged import draw
 
 
@@ -60,6 +60,22 @@ def visits_are_counted_as_walks_make_them(scale: float) -> None:
         told = [tuple(value for pair in zip(*row, strict=True) if pair[1] for value in pair) for row in rows]
         follow(told, _visits(how, start), what)
         require_independent(ids[:-1, 0] + 1, ids[1:, 0] + 1, 5, f"{what}: neighboring nodes")
+
+
+def many_visits_are_ranked_as_few_are(scale: float) -> None:
+    """Of more visits than are compared with each other, the most come first, then the smallest ids."""
+    starts, walks = np.arange(int(max(60, 300 * scale))) % 5, 40
+    walking = replace(PLAIN, steps=((0,),), length=2, uniform=True)
+    how = visits.Visiting(walking=walking, walks=walks, termination=0.0, count=3)
+    found = visits.visits(sampling_of(web(), 1), how, starts, 0, None)
+    walked = walk.walk(sampling_of(web(), 1), walking, np.repeat(starts, walks), 0, None)["nodes"][:, 1:].reshape(len(starts), -1)
+    ties = 0
+    for ids, counts, ends in zip(found["ids"].tolist(), found["counts"].tolist(), walked.tolist(), strict=True):
+        visited = Counter(node for node in ends if node >= 0)
+        most = sorted(visited.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
+        require([pair for pair in zip(ids, counts, strict=True) if pair[1]] == most, f"{walks} walks: {ids} {counts}, not {most}")
+        ties += len({count for _, count in most}) < len(most)
+    require(ties > 0, "no two nodes were visited as often")
 
 
 def dense(weights: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
