@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkit.bits import LOW, ONE, SHIFT, ones, ones_below
 from graphkit.jit import Whole, i64_at, inlined, kernel, prefetch_at, u32_at, view_at
 from storaged.kernel.between import ROW, TOTAL, first_from, steps_among
 from storaged.kernel.table import EID, NARROW, NARROW_EID, NBR, WEIGHTS
@@ -19,17 +20,8 @@ _AHEAD, _LINES = 8, 16
 """Rows, and cache lines of each, that are asked for before their turn."""
 _LOOKS = 4
 """Neighbors that are looked at in the time that a step of a search takes."""
-_ONE, _S1, _S2, _S4, _S6, _S56, _LOW6 = (np.uint64(value) for value in (1, 1, 2, 4, 6, 56, 63))
-_TWOS, _FOURS, _EIGHTS, _BYTES = (np.uint64(value) for value in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101))
+_S4 = np.uint64(4)
 _I64, _U32, _F32 = np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.float32)
-
-
-@inlined
-def _ones(word: np.uint64) -> np.uint64:
-    """How many bits are set; LLVM knows this form, and has one instruction for it (Warren 2012, Hacker's Delight, section 5-1)."""
-    word = word - (word >> _S1 & _TWOS)
-    word = (word & _FOURS) + (word >> _S2 & _FOURS)
-    return ((word + (word >> _S4)) & _EIGHTS) * _BYTES >> _S56
 
 
 @inlined
@@ -38,18 +30,18 @@ def _mark(ids: NDArray[np.int64], begin: Whole, end: Whole, low: np.uint64, word
     count = np.int64(0)
     for i in range(begin, end):
         at = np.uint64(ids[i]) - low
-        before = words[at >> _S6]
-        touched[count] = np.int32(at >> _S6)
+        before = words[at >> SHIFT]
+        touched[count] = np.int32(at >> SHIFT)
         count += np.int64(before == 0)
-        words[at >> _S6] = before | _ONE << (at & _LOW6)
+        words[at >> SHIFT] = before | ONE << (at & LOW)
     return count
 
 
 @inlined
 def _rank(at: np.uint64, words: NDArray[np.uint64], firsts: NDArray[np.int32]) -> np.uint64:
     """The rank of a target: those of its word follow each other."""
-    word = at >> _S6
-    return np.uint64(firsts[word]) + _ones(words[word] & ((_ONE << (at & _LOW6)) - _ONE))
+    word = at >> SHIFT
+    return np.uint64(firsts[word]) + ones_below(words[word], at & LOW)
 
 
 @inlined
@@ -70,7 +62,7 @@ def _enter(
     rank = np.int64(begin)
     for k in range(count):
         firsts[touched[k]] = rank
-        rank += np.int64(_ones(words[touched[k]]))
+        rank += np.int64(ones(words[touched[k]]))
     ascending = True
     for i in range(begin + 1, end):
         ascending &= ids[i - 1] < ids[i]
@@ -94,13 +86,13 @@ def _eids(table: NDArray[np.int64], part: np.int64, slot: np.int64) -> np.uint64
 @inlined
 def _width(eids: np.uint64) -> np.uint64:
     """Bytes from one edge's id to the next one's."""
-    return _S4 << (eids & _ONE)
+    return _S4 << (eids & ONE)
 
 
 @inlined
 def _eid_at(eids: np.uint64) -> np.int64:
     """The id of the edge of which `_eids` tells."""
-    return i64_at(eids - _ONE, 0) if eids & _ONE else np.int64(u32_at(eids, 0))
+    return i64_at(eids - ONE, 0) if eids & ONE else np.int64(u32_at(eids, 0))
 
 
 @inlined
@@ -113,7 +105,7 @@ def _scan(nbr: NDArray[Any], low: np.uint64, words: NDArray[np.uint64], slots: N
     for edge in range(nbr.shape[0]):
         at = min(np.uint64(nbr[edge]) - low, last)
         slots[kept] = edge
-        kept += words[at >> _S6] >> (at & _LOW6) & _ONE
+        kept += words[at >> SHIFT] >> (at & LOW) & ONE
     return kept
 
 
@@ -181,7 +173,7 @@ def _seek(
                     out_weights[to] = weights[slot] if weights.shape[0] > 0 else np.float32(1.0)
                 if out_eids.shape[0] > 0:
                     out_eids[to] = _eid_at(eids + _width(eids) * np.uint64(slot))
-            to += _ONE
+            to += ONE
             slot += 1
     return to
 
