@@ -16,6 +16,9 @@ from storaged import draw
 
 Sections = dict[str, NDArray[Any]]
 
+MOST_NEIGHBORS = (60 << 20) // 16
+"""That an importance step tells of, so that it fits into a message of 64 MiB."""
+
 
 def until_of(request: Frame, section: str = "times") -> draw.Until | None:
     """Until when a request's nodes see edges; None where it does not say."""
@@ -147,6 +150,11 @@ class Operators(ABC):
                 levels=levels,
                 checkpoint=call.remaining,
             )
+            if stepped.neighbors.size > MOST_NEIGHBORS:
+                raise InvalidRequest(
+                    f"the nodes of the hop that live on one host lead to {stepped.neighbors.size} different ones, with importance steps to "
+                    f"{MOST_NEIGHBORS} at most; start from fewer seeds, or ask without importance steps"
+                )
             found: Sections = {"largest": stepped.raised(importances), "levels": stepped.levels}
             if importances is None:
                 found["neighbors"] = stepped.neighbors

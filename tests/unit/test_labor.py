@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit.images import Edges, Nodes, hosted, version_of
+from tests.law.checks.hosts import sampling_of
 
 from asterism_proto.errors import InvalidRequest, Unavailable
 from asterism_proto.schema import EdgeType, NodeType, Schema
+from asterism_proto.v1 import common_pb2 as pb
+from graphd import labor as graphd
 from graphkit import labor
-from graphkit.growth import Met
+from graphkit.growth import Met, reach_of
 from graphkit.rng import unit, word
 from storaged import draw
 from storaged.draw import labor as room
@@ -239,3 +242,25 @@ def test_a_long_look_is_broken_off_at_its_deadline(monkeypatch: pytest.MonkeyPat
 
     with pytest.raises(TimeoutError):
         draw.expand(version("none"), how, edge_type=0, hop=0, count=1, ids=np.arange(41) * 7, trees=None, checkpoint=late)
+
+
+def test_neighbors_that_do_not_fit_into_a_message_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    how = graphd.Labor(
+        reach=reach_of(lambda _: (0, 0), [0], [[2]]),
+        uniform=True,
+        direction=pb.OUT,
+        seed=1,
+        importance=1,
+        layer_dependency=False,
+        every=True,
+        want_edge_ids=False,
+        want_weights=False,
+    )
+    held, nodes = version("none"), np.arange(41) * 7
+    monkeypatch.setattr("storaged.operators.MOST_NEIGHBORS", 60)
+    with pytest.raises(InvalidRequest, match=r"live on one host lead to \d{2,3} different ones, with importance steps to 60 at most"):
+        graphd.grown(sampling_of(held, 3), how, nodes, 0, None)
+    alone = graphd.grown(sampling_of(held, 1), how, nodes, 0, None)
+    monkeypatch.setattr("storaged.operators.MOST_NEIGHBORS", 500)
+    several = graphd.grown(sampling_of(held, 3), how, nodes, 0, None)
+    assert all(np.array_equal(alone[name], several[name]) for name in alone)
