@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_proto.errors import Internal
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
 from graphd import read, subgraph
@@ -127,7 +128,10 @@ class _Shared:
         largest = np.zeros(self._nodes, np.float64)
         for host, reply in replies.items():
             self._levels[host] = reply.array(f"levels.{self._reach.edge_type}", "float64")
-            labor.raise_to(self._numbers[host], settled(reply.array(f"largest.{self._reach.edge_type}", "float64")), largest)
+            asked = settled(reply.array(f"largest.{self._reach.edge_type}", "float64"))
+            if len(asked) != len(self._numbers[host]):
+                raise Internal(f"a storaged told of {len(asked)} neighbors after {len(self._numbers[host])}, of the same nodes")
+            labor.raise_to(self._numbers[host], asked, largest)
         return largest
 
     def _number(self, replies: Replies) -> None:
