@@ -265,6 +265,10 @@ def between_marked(
         if i + _AHEAD < m:
             _ask_for(table, lines[i + _AHEAD], starts[i + _AHEAD], degrees[i + _AHEAD])
         degree, part, own = degrees[i], lines[i], to + kept
+        if degree == 0:
+            sizes[i] = 0
+            i += 1
+            continue
         if grouped and degree > 0 and np.int64(of[i]) != group:
             _read(slots, kept, out_eids, to)
             to, kept = own, np.uint64(0)
@@ -299,6 +303,9 @@ def between_marked(
             kept = _scan(short, low, words, slots, held) if narrow != 0 else _scan(wide, low, words, slots, held)
             if room - to < kept:
                 break
+            piece += size
+            if kept == held:
+                continue
             eids = _eids(table, part, at)
             weights = view_at(table[part, WEIGHTS] + 4 * at, np.int64(0) if table[part, WEIGHTS] == 0 else size, _F32)
             if narrow != 0:
@@ -308,7 +315,6 @@ def between_marked(
             if kept > _MANY:
                 _read(slots, kept, out_eids, to)
                 to, kept = to + kept, np.uint64(0)
-            piece += size
         if to > room or room - to < kept:
             break
         sizes[i] = np.int64(to + kept - own)
