@@ -94,7 +94,7 @@ NEAREST = {
     "graphkit.times": "timed",
     "graphd.sample": "timed",
     "graphd.until": "timed",
-    "graphd.subgraph": "timed",
+    "graphd.spread": "timed",
 }
 """The module of `tests.law.checks` that looks at a module of ours: its checks come first, for most faults end there."""
 

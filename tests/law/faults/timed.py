@@ -67,7 +67,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "times of other trees, on several hosts",
         "tempting",
-        "graphd.subgraph",
-        ("self._how.until.at(front.trees[rows])", "self._how.until.at(front.trees[rows] * 0)"),
+        "graphd.spread",
+        ("self._until.at(front.trees[rows])", "self._until.at(front.trees[rows] * 0)"),
     ),
 )
