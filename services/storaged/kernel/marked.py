@@ -266,8 +266,7 @@ def between_marked(
             _ask_for(table, lines[i + _AHEAD], starts[i + _AHEAD], degrees[i + _AHEAD])
         degree, part, own = degrees[i], lines[i], to + kept
         if degree == 0:
-            sizes[i] = 0
-            i += 1
+            sizes[i], i = 0, i + 1
             continue
         if grouped and degree > 0 and np.int64(of[i]) != group:
             _read(slots, kept, out_eids, to)
@@ -279,9 +278,7 @@ def between_marked(
             end = np.int64(first_from(groups, begin, np.int64(groups.shape[0]), group + 1))
             marked, ascending = np.int64(_mark(ids, begin, end, low, words, touched)), False
             sound = _enter(ids, begin, end, low, words, touched, marked, firsts, ranked, places, told)
-            if not sound:
-                break
-        few, narrow, piece = _LOOKS * (end - begin), table[part, NARROW], np.int64(0)
+        few, narrow, piece = _LOOKS * (end - begin) if sound else np.int64(0), table[part, NARROW], np.int64(0)
         if few > 0 and degree > few and degree > few * np.int64(steps_among(degree)):
             _read(slots, kept, out_eids, to)
             to, kept, piece = own, np.uint64(0), degree
@@ -291,12 +288,9 @@ def between_marked(
                 ascending = True
             eids = _eids(table, part, starts[i])
             weights = view_at(table[part, WEIGHTS] + 4 * starts[i], np.int64(0) if table[part, WEIGHTS] == 0 else degree, _F32)
-            if narrow != 0:
-                short = view_at(narrow + 4 * starts[i], degree, _U32)
-                to = _seek(short, ids, ranked, begin, end, told, weights, eids, out_places, out_weights, out_eids, to)
-            else:
-                wide = view_at(table[part, NBR] + 8 * starts[i], degree, _I64)
-                to = _seek(wide, ids, ranked, begin, end, told, weights, eids, out_places, out_weights, out_eids, to)
+            short, wide = view_at(narrow + 4 * starts[i], degree, _U32), view_at(table[part, NBR] + 8 * starts[i], degree, _I64)
+            rest = ids, ranked, begin, end, told, weights, eids, out_places, out_weights, out_eids, to
+            to = _seek(short, *rest) if narrow != 0 else _seek(wide, *rest)
         while few > 0 and piece < degree:
             at, size, held = starts[i] + piece, min(degree - piece, np.int64(_PIECE)), kept
             short, wide = view_at(narrow + 4 * at, size, _U32), view_at(table[part, NBR] + 8 * at, size, _I64)
