@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,11 @@ from numpy.typing import NDArray
 from asterism_proto.errors import Internal
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
-from graphd import read, subgraph
-from graphd.sample import REPLY_BYTES, Ids, Sampling, Sections, Types
+from graphd import subgraph
+from graphd.sample import Ids, Sampling, Sections, Types
 from graphd.spread import Replies, Spread
 from graphkit import labor
-from graphkit.growth import Front, Growing, Met, Reach, grow
+from graphkit.growth import Front, Met, Reach
 from graphkit.jit import settled
 from graphkit.numbering import numbered
 
@@ -61,25 +62,14 @@ def grown(sampling: Sampling, how: Labor, nodes: Ids, node_type: int, types: Typ
         want_weights=how.want_weights,
         variates=store.Variates(layer_dependency=how.layer_dependency, importance=how.importance),
     )
-    if not how.importance or len(sampling.space.hosts) == 1:
-        return subgraph.subgraph(sampling, kept, nodes, node_type, types)
-    kinds = read.node_kinds(sampling, nodes, node_type, types)
-    growing = Growing(
-        node_types=len(sampling.space.schema.node_types),
-        reach=how.reach,
-        out=how.direction == pb.OUT,
-        disjoint=False,
-        every=how.every,
-        most_bytes=REPLY_BYTES,
-    )
-    return grow(growing, nodes, kinds, _Stepping(sampling, kept, how.importance))
+    return subgraph.subgraph(sampling, kept, nodes, node_type, types, partial(_Stepping, how.importance) if how.importance else None)
 
 
 class _Stepping:
     """Expands nodes with importance steps, by asking whoever owns them."""
 
-    def __init__(self, sampling: Sampling, how: subgraph.Subgraph, steps: int) -> None:
-        self._sampling, self._how, self._steps = sampling, how, steps
+    def __init__(self, steps: int, sampling: Sampling, how: subgraph.Subgraph) -> None:
+        self._steps, self._sampling, self._how = steps, sampling, how
 
     def __call__(self, hop: int, along: Sequence[Reach], fronts: Mapping[int, Front]) -> Sequence[Met]:
         spread = Spread(self._sampling.space, fronts)

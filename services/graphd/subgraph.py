@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from asterism_proto.arrays import Frame
@@ -12,7 +12,7 @@ from graphd import read
 from graphd.sample import REPLY_BYTES, Ids, Sampling, Sections, Types
 from graphd.spread import Spread
 from graphd.until import Until
-from graphkit.growth import Front, Growing, Met, Reach, grow
+from graphkit.growth import Expander, Front, Growing, Met, Reach, grow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +33,15 @@ class Subgraph:
     """Whose variates keep edges, instead of drawing them for each node."""
 
 
-def subgraph(sampling: Sampling, how: Subgraph, nodes: Ids, node_type: int, types: Types | None) -> Sections:
-    """Grow a subgraph from seeds: sections as SampleSubgraphReply has them."""
+def subgraph(
+    sampling: Sampling,
+    how: Subgraph,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+    expander: Callable[[Sampling, Subgraph], Expander] | None = None,
+) -> Sections:
+    """Grow a subgraph from seeds: sections as SampleSubgraphReply has them. ``expander`` asks several hosts; None: once a hop."""
     kinds = read.node_kinds(sampling, nodes, node_type, types)
     if len(sampling.space.hosts) == 1:
         return _grown(sampling, how, nodes, kinds)
@@ -46,7 +53,7 @@ def subgraph(sampling: Sampling, how: Subgraph, nodes: Ids, node_type: int, type
         every=how.every,
         most_bytes=REPLY_BYTES,
     )
-    return grow(growing, nodes, kinds, _Asking(sampling, how))
+    return grow(growing, nodes, kinds, (expander or _Asking)(sampling, how))
 
 
 def _grown(sampling: Sampling, how: Subgraph, nodes: Ids, types: Types) -> Sections:
