@@ -11,6 +11,7 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from graphd import layer, read, subgraph
 from graphd.sample import Ids, Sampling, Sections, Types
+from graphkit.bits import distinct
 from graphkit.numbering import Numbering
 
 _MOST_GROUPS = (1 << 31) - 1
@@ -29,10 +30,10 @@ class Members:
 def induced(sampling: Sampling, what: read.Adjacent, nodes: Ids, node_type: int, types: Types | None, indptr: Ids | None) -> Sections:
     """All edges among nodes, or within each group of them: sections as InducedSubgraphReply has them."""
     groups = None if indptr is None else _groups(indptr, len(nodes))
-    if node_type >= 0 and groups is None and _ascend(nodes):
-        # Each is there once, and its number is its place.
+    alone = _only(node_type, types)
+    if alone >= 0 and groups is None and distinct(nodes):  # the number of each is its place
         members = {type_id: Members(ids=_NOBODY, groups=None) for type_id in range(len(sampling.space.schema.node_types))}
-        members[node_type] = Members(ids=nodes.copy(), groups=None)
+        members[alone] = Members(ids=nodes.copy(), groups=None)
         return {"seeds": np.arange(len(nodes), dtype=np.int32), **_told(members), **among(sampling, what, members)}
     kinds = read.node_kinds(sampling, nodes, node_type, types)
     seeds, members = np.full(len(nodes), -1, np.int32), {}
@@ -45,9 +46,11 @@ def induced(sampling: Sampling, what: read.Adjacent, nodes: Ids, node_type: int,
     return {"seeds": seeds, **_told(members), **among(sampling, what, members)}
 
 
-def _ascend(nodes: Ids) -> bool:
-    """Whether ids of nodes ascend, none of them twice and none missing."""
-    return bool(len(nodes) and nodes[0] >= 0 and (nodes[1:] > nodes[:-1]).all())
+def _only(node_type: int, types: Types | None) -> int:
+    """The type of all nodes, -1 where they are of several, or it is not said."""
+    if node_type >= 0 or types is None or not len(types):
+        return node_type
+    return int(types[0]) if bool((types == types[0]).all()) else -1
 
 
 def ego(sampling: Sampling, how: subgraph.Subgraph, what: read.Adjacent, nodes: Ids, node_type: int, types: Types | None) -> Sections:
@@ -105,8 +108,8 @@ def among(sampling: Sampling, what: read.Adjacent, members: Mapping[int, Members
         mine: slice | Ids = slice(None)
         if rows is not None:
             mine = np.flatnonzero(found["types"] == edge_type)
-            sizes = np.bincount(rows[mine] - first, minlength=nodes)
-        out[f"counts.{edge_type}"] = sizes.astype(np.int32)
+            sizes = np.bincount(rows[mine] - first, minlength=nodes).astype(np.int32)
+        out[f"counts.{edge_type}"] = sizes
         out[f"ends.{edge_type}"] = _numbered(found["cols"][mine], far.first[there])
         out |= {f"{name}.{edge_type}": found[name][mine] for name in ("weights", "eids") if name in found}
         out["edge_counts"][at, 0] = len(out[f"ends.{edge_type}"])

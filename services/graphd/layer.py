@@ -125,7 +125,7 @@ def between(
     cols: Ids,
     col_types: Types | None,
     groups: tuple[Types, Types] | None = None,
-) -> tuple[Ids, Sections]:
+) -> tuple[Types, Sections]:
     """How many edges of each node lead to ``cols``, or to those of its group, and their sections: int32 cols, types where several are asked for."""
     head = store.ReadBetweenRequest(
         at=sampling.at(),
@@ -151,9 +151,8 @@ def between(
     answers = []
     for (_, rows), reply in zip(plan, sampling.ask("read_between", asked), strict=True):
         found = dict(reply.arrays)
-        answers.append((rows, found.pop("indptr"), found))
-    indptr, out = split.merged_ragged(len(nodes), answers)
-    return np.diff(indptr), out
+        answers.append((rows, found.pop("counts"), found))
+    return split.merged_counted(len(nodes), answers)
 
 
 def check_between(sections: Sections, nodes: int, cols: int) -> None:

@@ -14,6 +14,7 @@ from graphkit.rows import put_rows
 
 Arrays = Mapping[str, NDArray[Any]]
 Ids = NDArray[np.int64]
+Types = NDArray[np.int32]
 
 
 def by_host(space: Space, parts: NDArray[np.int32]) -> list[tuple[int, Ids]]:
@@ -75,7 +76,15 @@ def merged_ragged(count: int, answers: Sequence[tuple[Ids | None, Ids, Arrays]])
     return indptr_out, out
 
 
-def indptr_of(lengths: Ids) -> Ids:
+def merged_counted(count: int, answers: Sequence[tuple[Ids | None, Types, Arrays]]) -> tuple[Types, dict[str, NDArray[Any]]]:
+    """As `merged_ragged`, for answers that tell how long each row is: so does this one, int32[count]."""
+    if len(answers) == 1 and answers[0][0] is None:
+        return answers[0][1], dict(answers[0][2])
+    indptr, out = merged_ragged(count, [(rows, indptr_of(counts), arrays) for rows, counts, arrays in answers])
+    return np.diff(indptr).astype(np.int32), out
+
+
+def indptr_of(lengths: Ids | Types) -> Ids:
     """int64[n + 1]: where each row begins, and where the last one ends."""
     indptr = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=indptr[1:])

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from graphkit.jit import inlined
+from graphkit.jit import inlined, kernel, settled
 
 ONE, SHIFT, LOW = np.uint64(1), np.uint64(6), np.uint64(63)
 """The bit of number i is ``ONE << (i & LOW)`` of word ``i >> SHIFT``."""
+_FEW_WORDS, _WORDS_EACH = 1 << 10, 4
+"""Words that are cleared in no time, and as many more for each number: with these a set of bits is cheaper than one of hashes."""
 _S2, _S4, _S56 = np.uint64(2), np.uint64(4), np.uint64(56)
 _TWOS, _FOURS, _EIGHTS, _BYTES = (np.uint64(value) for value in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101))
 
@@ -24,3 +27,34 @@ def ones(word: np.uint64) -> np.uint64:
 def ones_below(word: np.uint64, bit: np.uint64) -> np.uint64:
     """How many of the bits 0 .. bit - 1 are set."""
     return ones(word & ((ONE << bit) - ONE))
+
+
+@kernel
+def _ascend(ids: NDArray[np.int64]) -> bool:
+    ascending = True
+    for i in range(1, ids.shape[0]):
+        ascending &= ids[i - 1] < ids[i]
+    return ascending
+
+
+@kernel
+def _once(ids: NDArray[np.int64], least: np.uint64, words: NDArray[np.uint64]) -> bool:
+    seen = np.uint64(0)
+    for i in range(ids.shape[0]):
+        at = np.uint64(ids[i]) - least
+        seen |= words[at >> SHIFT] >> (at & LOW) & ONE
+        words[at >> SHIFT] |= ONE << (at & LOW)
+    return bool(seen == 0)
+
+
+def distinct(ids: NDArray[np.int64]) -> bool:
+    """Whether it is seen at a glance that no id is there twice, and none below 0: they ascend, or lie near each other.
+
+    False also where it would take longer to say: of ids in any order that lie far apart.
+    """
+    ids = settled(ids)
+    if not ids.size or _ascend(ids):
+        return not ids.size or int(ids[0]) >= 0
+    least, most = int(ids.min()), int(ids.max())
+    words = (most - least >> 6) + 1
+    return least >= 0 and words <= _FEW_WORDS + _WORDS_EACH * ids.size and bool(_once(ids, np.uint64(least), np.zeros(words, np.uint64)))

@@ -84,7 +84,7 @@ class Operators(ABC):
             want_weights=head.want_weights,
             want_edge_ids=head.want_edge_ids,
         )
-        sections: Sections = {"indptr": found.indptr, "cols": found.cols}
+        sections: Sections = {"counts": found.counts, "cols": found.cols}
         wanted = {"types": found.types, "weights": found.weights, "eids": found.eids}
         return Frame(pb.ReadBetweenReply(), sections | {name: array for name, array in wanted.items() if array is not None})
 

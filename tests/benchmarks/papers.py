@@ -47,7 +47,7 @@ def write(folder: Path, args: argparse.Namespace) -> None:
     np.save(folder / "node_times.npy", generator.integers(0, 1 << 30, args.nodes))
     members = [np.sort(generator.choice(args.nodes, args.members, replace=False)) for _ in range(8)]
     np.save(folder / "members.npy", np.stack(members))
-    told = {name: getattr(args, name) for name in ("shadow", "walks", "traversals", "neighbors", "members", "budget", "roots", "length")}
+    told = {name: getattr(args, name) for name in ("shadow", "walks", "traversals", "neighbors", "members", "clusters", "budget", "roots", "length")}
     told |= {"starts": args.ranked, "top": args.top, "alpha": 0.15, "epsilon": args.epsilon}
     (folder / "papers.json").write_text(json.dumps(told))
 
@@ -114,6 +114,7 @@ def main() -> None:
     parser.add_argument("--traversals", type=int, default=2)
     parser.add_argument("--neighbors", type=int, default=3)
     parser.add_argument("--members", type=int, default=16_384, help="nodes of an induced subgraph")
+    parser.add_argument("--clusters", type=int, default=16, help="clusters of 1,024 nodes or so, of a batch of them")
     parser.add_argument("--budget", type=int, default=8192, help="nodes, or twice the edges, of a subgraph of GraphSAINT")
     parser.add_argument("--roots", type=int, default=3000, help="walks of one")
     parser.add_argument("--length", type=int, default=2)

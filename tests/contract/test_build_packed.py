@@ -91,7 +91,7 @@ def answers(version: draw.Version) -> list[np.ndarray]:
         how = draw.Expansion(seed=4, direction=1, replace=replaced, uniform=True, want_eids=True, want_weights=True)
         met.append(draw.expand(version, how, edge_type=0, hop=0, count=count, ids=ids, trees=None))
     found = [getattr(some, name) for some in (drawn, *met) for name in ("ids", "weights", "eids")]
-    return [*found, among.indptr, among.cols, among.weights, among.eids]
+    return [*found, among.counts, among.cols, among.weights, among.eids]
 
 
 @pytest.mark.parametrize(("before", "new"), [(1, (".narrow", ".narrow_eid", ".packed")), (2, (".narrow_eid",))])

@@ -26,8 +26,8 @@ being used again."""
 class Between:
     """The edges of each node of a request that lead to others, by (edge type as asked for, neighbor id, edge id, place)."""
 
-    indptr: NDArray[np.int64]
-    """int64[m + 1]."""
+    counts: NDArray[np.int32]
+    """int32[m], how many each node has."""
     cols: NDArray[np.int32]
     """int32[k], places of the far ends in the request."""
     types: NDArray[np.int32] | None
@@ -98,14 +98,14 @@ def edges_between(
 class _Along:
     """The edges along one type, those of one node after another's."""
 
-    sizes: NDArray[np.int64]
+    counts: NDArray[np.int32]
     cols: NDArray[np.int32]
     weights: NDArray[np.float32] | None
     eids: NDArray[np.int64] | None
 
 
 def _along(rows: Rows, targets: Targets, groups: NDArray[np.int32] | None, *, want_weights: bool, want_edge_ids: bool) -> _Along:
-    sizes, state, of = np.zeros(rows.lines.size, np.int64), np.zeros(2, np.int64), settled(_NONE if groups is None else groups)
+    counts, state, of = np.empty(rows.lines.size, np.int32), np.zeros(2, np.int64), settled(_NONE if groups is None else groups)
     cols, weights, eids, room = _NONE.copy(), EMPTY_F32.copy(), EMPTY_I64.copy(), min(_LEAST + rows.edges, _FIRST)
     search: Search = Marked.fit(rows, targets, of) or Hashed(rows, targets, of)
     while True:
@@ -113,15 +113,15 @@ def _along(rows: Rows, targets: Targets, groups: NDArray[np.int32] | None, *, wa
         kept = int(state[TOTAL])
         cols = longer(cols, kept, room)
         weights, eids = longer(weights, kept, room if want_weights else 0), longer(eids, kept, room if want_edge_ids else 0)
-        if not search.find(state, sizes, (cols, weights, eids)):
+        if not search.find(state, counts, (cols, weights, eids)):
             search, state = Hashed(rows, targets, of), np.zeros(2, np.int64)
-            search.find(state, sizes, (cols, weights, eids))
-        if int(state[ROW]) == sizes.size:
+            search.find(state, counts, (cols, weights, eids))
+        if int(state[ROW]) == counts.size:
             break
         more = _foretold(rows, state, room)
         room = more if room == MAX_OUTPUTS else min(more, MAX_OUTPUTS)
     total = int(state[TOTAL])
-    return _Along(sizes=sizes, cols=cols[:total], weights=weights[:total] if want_weights else None, eids=eids[:total] if want_edge_ids else None)
+    return _Along(counts=counts, cols=cols[:total], weights=weights[:total] if want_weights else None, eids=eids[:total] if want_edge_ids else None)
 
 
 def _foretold(rows: Rows, state: NDArray[np.int64], room: int) -> int:
@@ -133,27 +133,28 @@ def _foretold(rows: Rows, state: NDArray[np.int64], room: int) -> int:
 
 def _merged(edge_types: Sequence[int], found: Sequence[_Along]) -> Between:
     """Those of each node together, type after type."""
-    indptr = np.zeros(found[0].sizes.size + 1, np.int64)
-    np.cumsum(found[0].sizes if len(found) == 1 else sum(some.sizes for some in found), out=indptr[1:])
-    total = int(indptr[-1])
+    total = sum(some.cols.size for some in found)
     checked_outputs("edges", total)
     if len(found) == 1:
         one = found[0]
-        return Between(indptr=indptr, cols=one.cols, types=None, weights=one.weights, eids=one.eids)
+        return Between(counts=one.counts, cols=one.cols, types=None, weights=one.weights, eids=one.eids)
+    counts = np.zeros(found[0].counts.size, np.int32)
+    for some in found:
+        counts += some.counts
     cols, types = np.empty(total, np.int32), np.empty(total, np.int32)
     weights, eids = np.empty(total, np.float32), np.empty(total, np.int64)
-    begins = indptr[:-1].copy()
+    begins = np.cumsum(counts, dtype=np.int64) - counts
     for edge_type, some in zip(edge_types, found, strict=True):
-        own = np.cumsum(some.sizes) - some.sizes
-        at = np.repeat(begins - own, some.sizes) + np.arange(some.cols.size)
+        own = np.cumsum(some.counts, dtype=np.int64) - some.counts
+        at = np.repeat(begins - own, some.counts) + np.arange(some.cols.size)
         cols[at], types[at] = some.cols, edge_type
         if some.weights is not None:
             weights[at] = some.weights
         if some.eids is not None:
             eids[at] = some.eids
-        begins += some.sizes
+        begins += some.counts
     return Between(
-        indptr=indptr,
+        counts=counts,
         cols=cols,
         types=types,
         weights=None if found[0].weights is None else weights,

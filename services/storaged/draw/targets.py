@@ -46,7 +46,7 @@ class Targets:
 class Search(Protocol):
     """How the edges of rows that lead to targets are found."""
 
-    def find(self, state: NDArray[np.int64], sizes: NDArray[np.int64], out: Outputs) -> bool:
+    def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: Outputs) -> bool:
         """Find edges from ``state`` on until all are found or there is no room; False where this is no way to find them."""
 
 
@@ -72,7 +72,7 @@ class Hashed:
         self._once = int(enter(self._ids, self._groups, entered, sieve)) == len(order)
         self._entered, self._sieve = settled(entered), settled(sieve)
 
-    def find(self, state: NDArray[np.int64], sizes: NDArray[np.int64], out: Outputs) -> bool:
+    def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: Outputs) -> bool:
         """As of `Search`."""
         rows = self._rows
         between(
@@ -101,7 +101,7 @@ class Marked:
         self._rows, self._targets, self._of, self._least = rows, targets, of, np.int64(least)
         self._words, self._firsts = np.zeros(words, np.uint64), np.empty(words, np.int32)
         self._touched, self._ranked, self._told = (np.empty(targets.ids.size, np.int32) for _ in range(3))
-        self._slots = np.empty(HELD, np.uint64)
+        self._slots, self._queue = np.empty(HELD, np.uint64), np.empty(rows.lines.size, np.int32)
 
     @classmethod
     def fit(cls, rows: Rows, targets: Targets, of: NDArray[np.int32]) -> Marked | None:
@@ -114,7 +114,7 @@ class Marked:
             return None
         return cls(rows, targets, of, least, words)
 
-    def find(self, state: NDArray[np.int64], sizes: NDArray[np.int64], out: Outputs) -> bool:
+    def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: Outputs) -> bool:
         """As of `Search`: False where a target is there twice."""
         rows, targets = self._rows, self._targets
         return bool(
@@ -134,6 +134,7 @@ class Marked:
                 self._ranked,
                 self._told,
                 self._slots,
+                self._queue,
                 state,
                 sizes,
                 *out,

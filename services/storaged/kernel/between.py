@@ -120,7 +120,7 @@ def between(
     groups: NDArray[np.int64],
     once: bool,
     state: NDArray[np.int64],
-    sizes: NDArray[np.int64],
+    sizes: NDArray[np.int32],
     out_places: NDArray[np.int32],
     out_weights: NDArray[np.float32],
     out_eids: NDArray[np.int64],
@@ -142,7 +142,7 @@ def between(
         No target is there several times: nodes have room for all of their edges then, or are not begun.
     state : int64[2], inout
         Where to go on, and where that ended.
-    sizes : int64[m], out
+    sizes : int32[m], out
     out_places, out_weights, out_eids : int32[k], float32[k] or [0], int64[k] or [0], out
 
     Notes

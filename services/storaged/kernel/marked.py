@@ -16,7 +16,7 @@ _MANY, _PIECE = 512, 1024
 """Edges that are listed before anything is told of them, and neighbors that are looked at in one go: all of it stays near."""
 HELD = _MANY + _PIECE + 1
 """Slots that there is room for: those of one piece more, and one that does not count."""
-_AHEAD, _LINES = 8, 16
+_AHEAD, _LINES = 12, 16
 """Rows, and cache lines of each, that are asked for before their turn."""
 _LOOKS = 4
 """Neighbors that are looked at in the time that a step of a search takes."""
@@ -184,8 +184,24 @@ def _ask_for(table: NDArray[np.int64], part: np.int64, start: np.int64, degree: 
     narrow = table[part, NARROW]
     width = np.int64(8) if narrow == 0 else np.int64(4)
     at = (table[part, NBR] if narrow == 0 else narrow) + width * start
-    for line in range(min((degree * width + 63) >> 6, np.int64(_LINES))):
+    size = min(degree * width, np.int64(64 * _LINES))
+    prefetch_at(np.uint64(at))  # most rows have no more lines than these two: nothing to foretell
+    prefetch_at(np.uint64(at + size - 1))
+    for line in range(1, size >> 6):
         prefetch_at(np.uint64(at + 64 * line))
+
+
+@inlined
+def _queue(degrees: NDArray[np.int64], first: Whole, sizes: NDArray[np.int32], queue: NDArray[np.int32]) -> Whole:
+    """List the rows from ``first`` on that have edges; how many these are. As to edges that lead to targets, all have none so far.
+
+    Whether a row has any is hard to foretell, so that each is written, and counts or does not.
+    """
+    count = np.uint64(0)
+    for i in range(first, degrees.shape[0]):
+        queue[count], sizes[i] = i, 0
+        count += np.uint64(degrees[i] > 0)
+    return np.int64(count)
 
 
 @kernel
@@ -217,8 +233,9 @@ def between_marked(
     ranked: NDArray[np.int32],
     told: NDArray[np.int32],
     slots: NDArray[np.uint64],
+    queue: NDArray[np.int32],
     state: NDArray[np.int64],
-    sizes: NDArray[np.int64],
+    sizes: NDArray[np.int32],
     out_places: NDArray[np.int32],
     out_weights: NDArray[np.float32],
     out_eids: NDArray[np.int64],
@@ -239,7 +256,7 @@ def between_marked(
         A bit for each id from ``least`` on, and at least one more than the targets' ids need; all 0, and so they are left.
     firsts, touched, ranked, told : int32[words], int32[t], int32[t], int32[t]
         Room to work in.
-    slots : uint64[HELD]
+    slots, queue : uint64[HELD], int32[m]
         Likewise.
 
     Returns
@@ -252,23 +269,22 @@ def between_marked(
     Words that hold a bit know the rank of their first target, so that no search and no sorting is needed (Jacobson 1989, Space-efficient
     static trees and graphs, section 2: rank by a directory and a count within the word).
     """
-    m, low, room, grouped = lines.shape[0], np.uint64(least), np.uint64(out_places.shape[0]), of.shape[0] > 0
+    low, room, grouped = np.uint64(least), np.uint64(out_places.shape[0]), of.shape[0] > 0
     begin, end, marked, group, ascending = np.int64(0), np.int64(0), np.int64(0), np.int64(-1), False
     # Behind ``to`` edges of which all is told there are ``kept`` that are listed; a row's own begin at ``own``.
-    i, to, kept, own, sound = np.int64(state[ROW]), np.uint64(state[TOTAL]), np.uint64(0), np.uint64(state[TOTAL]), True
-    asked = out_eids.shape[0] > 0
+    turn, to, kept, own, sound = np.int64(0), np.uint64(state[TOTAL]), np.uint64(0), np.uint64(state[TOTAL]), True
+    turns, asked = np.int64(_queue(degrees, np.int64(state[ROW]), sizes, queue)), out_eids.shape[0] > 0
     if not grouped:
         end = np.int64(ids.shape[0])
         marked = np.int64(_mark(ids, begin, end, low, words, touched))
         sound = _enter(ids, begin, end, low, words, touched, marked, firsts, ranked, places, told)
-    while sound and i < m:
-        if i + _AHEAD < m:
-            _ask_for(table, lines[i + _AHEAD], starts[i + _AHEAD], degrees[i + _AHEAD])
+    while sound and turn < turns:
+        if turn + _AHEAD < turns:
+            later = queue[turn + _AHEAD]
+            _ask_for(table, lines[later], starts[later], degrees[later])
+        i = np.int64(queue[turn])
         degree, part, own = degrees[i], lines[i], to + kept
-        if degree == 0:
-            sizes[i], i = 0, i + 1
-            continue
-        if grouped and degree > 0 and np.int64(of[i]) != group:
+        if grouped and np.int64(of[i]) != group:
             _read(slots, kept, out_eids, to)
             to, kept = own, np.uint64(0)
             for k in range(marked):
@@ -311,12 +327,12 @@ def between_marked(
                 to, kept = to + kept, np.uint64(0)
         if to > room or room - to < kept:
             break
-        sizes[i] = np.int64(to + kept - own)
-        i += 1
+        sizes[i] = np.int32(to + kept - own)
+        turn += 1
         own = to + kept
     kept = own - min(to, own)
     _read(slots, kept, out_eids, min(to, own))
     for k in range(marked):
         words[touched[k]] = 0
-    state[ROW], state[TOTAL] = i, np.int64(own)
+    state[ROW], state[TOTAL] = queue[turn] if turn < turns else degrees.shape[0], np.int64(own)
     return sound

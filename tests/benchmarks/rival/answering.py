@@ -61,6 +61,8 @@ class Papers:
     """Of each node, by visits."""
     members: int
     """Nodes of an induced subgraph."""
+    clusters: int
+    """Of a batch of clusters."""
     budget: int
     """Nodes or edges of a subgraph of GraphSAINT."""
     roots: int

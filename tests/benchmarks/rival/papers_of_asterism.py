@@ -12,9 +12,10 @@ from answering import Graph, Papers, answer
 from tests.kit.cluster import LocalCluster
 
 import asterism
-from asterism import saint
+from asterism import export, saint
+from asterism.clusters import Clusters
 
-CHUNK = 1 << 20
+CHUNK, OF_A_CLUSTER, GROUPS = 1 << 20, 1 << 10, 8
 SCHEMA = {
     "nodes": {"n": {}},
     "edges": {"n:to:n": {"weighted": True, "features": {"when": "int64"}, "time": "when"}},
@@ -40,6 +41,16 @@ def fill(graph: Graph, client: asterism.Client) -> None:
     client.graph("papers").build(timeout_s=3600)
 
 
+def cluster(graph: Graph, client: asterism.Client) -> Clusters:
+    """Clusters of the graph's nodes, for all who compare: made once, in a stream."""
+    folder, held = graph.folder / "clusters", client.graph("papers")
+    if not folder.exists():
+        export.assignment(held, folder, parts=max(graph.nodes // OF_A_CLUSTER, 1), assign="ldg")
+    made = Clusters.in_folder(folder)
+    numbers = np.repeat(np.arange(made.count), np.diff(made.offsets["n"]))
+    return Clusters.of_arrays(held, {"n": (made.members["n"], numbers)})  # of this version, whichever they were made of
+
+
 def serve(name: str, graph: Graph, how: Papers, client: asterism.Client) -> None:
     """Answer for a graph that is there."""
     held = client.graph("papers")
@@ -51,9 +62,6 @@ def serve(name: str, graph: Graph, how: Papers, client: asterism.Client) -> None
         "SAINT by walks": saint.RandomWalkSampler(held, "to", how.roots, how.length, seed=1),
     }
 
-    def of(rows: Any, seed: int) -> Any:
-        return rows[seed % len(rows)]
-
     def labor(seed: int, **given: Any) -> Any:
         return held.sample_labor(of(seeds, seed), deep, "to", seed=seed, **given)
 
@@ -64,6 +72,20 @@ def serve(name: str, graph: Graph, how: Papers, client: asterism.Client) -> None
     def visited(seed: int) -> Any:
         given = {"walks": how.walks, "traversals": how.traversals, "termination": 0.5, "weighted": False}
         return held.sample_pinsage(of(seeds, seed), ["to"], how.neighbors, seed=seed, **given)
+
+    def of(rows: Any, seed: int) -> Any:
+        return rows[seed % len(rows)]
+
+    batches = held.cluster_batches(cluster(graph, client), how.clusters, "to", seed=1)
+    places, together = [], []
+    for _ in range(GROUPS):
+        places.append(batches.state_dict())
+        together.append(batches.next_batch().clusters)
+    np.save(graph.folder / "together.npy", together)
+
+    def clustered(seed: int) -> Any:
+        batches.load_state_dict(of(places, seed))
+        return batches.next_batch().subgraph
 
     def edges(found: Any) -> int:
         return sum(sum(counts) for counts in found.num_sampled_edges.values())
@@ -85,6 +107,7 @@ def serve(name: str, graph: Graph, how: Papers, client: asterism.Client) -> None
         "PinSAGE": (visited, lambda found: int(found.mask.sum())),
         "ShaDow": (shadow, edges),
         "induced subgraph": (lambda seed: held.induced_subgraph(of(members, seed), "to"), edges),
+        "cluster batches": (clustered, edges),
         "PageRank, the highest": (ranks, lambda found: int(found.mask.sum())),
         "temporal uniformly": (lambda seed: until(seed, weighted=False), edges),
         "temporal by weight": (until, edges),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from answering import Graph, Papers, answer
 
@@ -38,6 +40,13 @@ def main(folder: str) -> None:
         "SAINT by walks": loading.SAINTSampler("walk", (how.roots, how.length)),
     }
 
+    clusters, together = None, graph.folder / "together.npy"
+    if together.exists():
+        # Asterism's clusters, in the file that the sampler would keep its own in.
+        kept, (offsets, own) = graph.folder / "clusters.pkl", (graph.column(f"clusters/n.{name}") for name in ("offsets", "members"))
+        kept.write_bytes(pickle.dumps((torch.from_numpy(offsets), torch.from_numpy(own))))
+        clusters = loading.ClusterGCNSampler(along, len(offsets) - 1, str(kept))
+
     def of(rows: Any, seed: int) -> Any:
         return rows[seed % len(rows)]
 
@@ -56,6 +65,9 @@ def main(folder: str) -> None:
         "ShaDow": (lambda seed: shadow.sample(into, of(seeds, seed))[2], edges),
         "induced subgraph": (lambda seed: dgl.node_subgraph(along, of(members, seed)), edges),
     }
+    if clusters is not None:
+        groups = torch.from_numpy(np.load(together))
+        tasks["cluster batches"] = (lambda seed: clusters.sample(along, of(groups, seed)), edges)
     tasks |= {name: (lambda _, sampler=sampler: sampler.sample(along, None), edges) for name, sampler in saints.items()}
     answer(f"DGL {dgl.__version__}", tasks)
 
