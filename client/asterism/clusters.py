@@ -305,9 +305,13 @@ class Grouping:
         known = {node_type.name: type_id for type_id, node_type in enumerate(graph.schema.node_types)}
         if len(known) == 1:
             known.setdefault(_ONE_TYPE, 0)
-        kinds: list[NDArray[np.int32]] = [np.full(len(ids), known[name], np.int32) for name, ids in found.items()]
-        ntype: NodeTypes = np.concatenate([np.zeros(0, np.int32), *kinds])
-        nodes = np.concatenate([np.zeros(0, np.int64), *found.values()])
+        if len(found) == 1:
+            ((label, nodes),) = found.items()
+            ntype: NodeTypes = graph.schema.node_types[known[label]].name
+        else:
+            kinds: list[NDArray[np.int32]] = [np.full(len(ids), known[name], np.int32) for name, ids in found.items()]
+            ntype = np.concatenate([np.zeros(0, np.int32), *kinds])
+            nodes = np.concatenate([np.zeros(0, np.int64), *found.values()])
         return ClusterBatch(clusters=numbers, subgraph=graph.induced_subgraph(nodes, ntype=ntype, version=version, **self.how))
 
 

@@ -17,6 +17,8 @@ from storaged.store.image import EMPTY_I64
 _FEW_WORDS, _MOST_WORDS = 1 << 10, 1 << 19
 """Words of bits that are cleared in no time, and as many as stay near: 4 MiB."""
 
+_NOWHERE = np.zeros(0, np.int32)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Targets:
@@ -24,7 +26,7 @@ class Targets:
 
     ids: NDArray[np.int64]
     places: NDArray[np.int32]
-    """In the request."""
+    """In the request; empty: they are all that it has, and in its order."""
     groups: NDArray[np.int64]
     """Ascending; none where all are of one."""
 
@@ -32,7 +34,7 @@ class Targets:
     def of(cls, cols: NDArray[np.int64], of_type: NDArray[np.bool_] | None, groups: NDArray[np.int32] | None) -> Targets:
         """Those of a request, by group."""
         if of_type is None and groups is None and cols.size and cols.min() >= 0:
-            return cls(ids=settled(cols), places=settled(np.arange(cols.size, dtype=np.int32)), groups=settled(EMPTY_I64))
+            return cls(ids=settled(cols), places=settled(_NOWHERE), groups=settled(EMPTY_I64))
         places = np.flatnonzero(cols >= 0 if of_type is None else (cols >= 0) & of_type)
         if groups is not None and bool((np.diff(groups[places]) < 0).any()):
             places = places[np.argsort(groups[places], kind="stable")]
@@ -60,8 +62,9 @@ class Hashed:
     def __init__(self, rows: Rows, targets: Targets, of: NDArray[np.int32]) -> None:
         keys = (targets.ids, targets.groups) if targets.groups.size else (targets.ids,)
         order = np.lexsort(keys)
+        places = targets.places[order] if targets.places.size else order.astype(np.int32)
         self._rows, self._of = rows, of
-        self._ids, self._places, self._groups = settled(targets.ids[order]), settled(targets.places[order]), targets.groups
+        self._ids, self._places, self._groups = settled(targets.ids[order]), settled(places), targets.groups
         slots = 1
         while slots < SLOTS_EACH * len(order):
             slots *= 2
@@ -100,7 +103,7 @@ class Marked:
     def __init__(self, rows: Rows, targets: Targets, of: NDArray[np.int32], least: int, words: int) -> None:
         self._rows, self._targets, self._of, self._least = rows, targets, of, np.int64(least)
         self._words, self._firsts = np.zeros(words, np.uint64), np.empty(words, np.int32)
-        self._touched, self._ranked, self._told = (np.empty(targets.ids.size, np.int32) for _ in range(3))
+        self._touched, self._ranked = (np.empty(targets.ids.size, np.int32) for _ in range(2))
         self._slots, self._queue = np.empty(HELD, np.uint64), np.empty(rows.lines.size, np.int32)
 
     @classmethod
@@ -132,7 +135,6 @@ class Marked:
                 self._firsts,
                 self._touched,
                 self._ranked,
-                self._told,
                 self._slots,
                 self._queue,
                 state,

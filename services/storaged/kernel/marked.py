@@ -45,35 +45,44 @@ def _rank(at: np.uint64, words: NDArray[np.uint64], firsts: NDArray[np.int32]) -
 
 
 @inlined
-def _enter(
-    ids: NDArray[np.int64],
-    begin: Whole,
-    end: Whole,
-    low: np.uint64,
-    words: NDArray[np.uint64],
-    touched: NDArray[np.int32],
-    count: Whole,
-    firsts: NDArray[np.int32],
-    ranked: NDArray[np.int32],
-    places: NDArray[np.int32],
-    told: NDArray[np.int32],
-) -> bool:
-    """Have targets, and what is told of them, found by rank, word after word as they are listed; whether none is there twice."""
-    rank = np.int64(begin)
+def _enter(words: NDArray[np.uint64], touched: NDArray[np.int32], count: Whole, firsts: NDArray[np.int32], first: Whole) -> Whole:
+    """Rank targets from ``first`` on, word after word as they are listed; the rank behind the last one's."""
+    rank = np.int64(first)
     for k in range(count):
         firsts[touched[k]] = rank
         rank += np.int64(ones(words[touched[k]]))
+    return rank
+
+
+@inlined
+def _ascends(ids: NDArray[np.int64], begin: Whole, end: Whole) -> bool:
+    """Whether ids ascend: as they were marked in this order, ranks are places among them then."""
     ascending = True
     for i in range(begin + 1, end):
         ascending &= ids[i - 1] < ids[i]
-    if ascending:  # ranks are places among the targets then
-        for i in range(begin, end):
-            ranked[i], told[i] = i, places[i]
-        return True
+    return bool(ascending)
+
+
+@inlined
+def _sort(
+    ids: NDArray[np.int64], begin: Whole, end: Whole, low: np.uint64, words: NDArray[np.uint64], firsts: NDArray[np.int32], ranked: NDArray[np.int32]
+) -> None:
+    """Have targets, by their places among all, found by rank."""
     for i in range(begin, end):
-        rank_of = _rank(np.uint64(ids[i]) - low, words, firsts)
-        ranked[rank_of], told[rank_of] = i, places[i]
-    return bool(rank == end)
+        ranked[_rank(np.uint64(ids[i]) - low, words, firsts)] = i
+
+
+@inlined
+def _ranked(rank: np.uint64, ranked: NDArray[np.int32]) -> np.uint64:
+    """The place of a target among all by its rank; no order: it is its rank."""
+    return np.uint64(ranked[rank]) if ranked.shape[0] > 0 else rank
+
+
+@inlined
+def _told(rank: np.uint64, ranked: NDArray[np.int32], places: NDArray[np.int32]) -> np.uint64:
+    """What is to be told of a target by its rank."""
+    at = _ranked(rank, ranked)
+    return np.uint64(places[at]) if places.shape[0] > 0 else at
 
 
 @inlined
@@ -115,7 +124,8 @@ def _tell(
     low: np.uint64,
     words: NDArray[np.uint64],
     firsts: NDArray[np.int32],
-    told: NDArray[np.int32],
+    ranked: NDArray[np.int32],
+    places: NDArray[np.int32],
     slots: NDArray[np.uint64],
     held: np.uint64,
     kept: np.uint64,
@@ -133,7 +143,7 @@ def _tell(
             out_weights[to + j] = weights[slots[j]] if weights.shape[0] > 0 else np.float32(1.0)
     for j in range(held, kept):
         edge = slots[j]
-        out_places[to + j] = told[_rank(np.uint64(nbr[edge]) - low, words, firsts)]
+        out_places[to + j] = _told(_rank(np.uint64(nbr[edge]) - low, words, firsts), ranked, places)
         slots[j] = eids + width * edge
         prefetch_at(slots[j])
 
@@ -153,7 +163,7 @@ def _seek(
     ranked: NDArray[np.int32],
     begin: Whole,
     end: Whole,
-    told: NDArray[np.int32],
+    places: NDArray[np.int32],
     weights: NDArray[np.float32],
     eids: np.uint64,
     out_places: NDArray[np.int32],
@@ -164,11 +174,11 @@ def _seek(
     """For few targets, ascending by rank: each is searched for in the row. What there is no room for is counted only."""
     slot, degree, room = np.int64(0), np.int64(nbr.shape[0]), np.uint64(out_places.shape[0])
     for rank in range(begin, end):
-        wanted = ids[ranked[rank]]
+        wanted = ids[_ranked(np.uint64(rank), ranked)]
         slot = np.int64(first_from(nbr, slot, degree, wanted))
         while slot < degree and np.int64(nbr[slot]) == wanted:
             if to < room:
-                out_places[to] = told[rank]
+                out_places[to] = _told(np.uint64(rank), ranked, places)
                 if out_weights.shape[0] > 0:
                     out_weights[to] = weights[slot] if weights.shape[0] > 0 else np.float32(1.0)
                 if out_eids.shape[0] > 0:
@@ -231,7 +241,6 @@ def between_marked(
     firsts: NDArray[np.int32],
     touched: NDArray[np.int32],
     ranked: NDArray[np.int32],
-    told: NDArray[np.int32],
     slots: NDArray[np.uint64],
     queue: NDArray[np.int32],
     state: NDArray[np.int64],
@@ -247,14 +256,14 @@ def between_marked(
     table, lines, starts, degrees, state, sizes, out_places, out_weights, out_eids
         As there.
     ids, places : int64[t], int32[t]
-        Targets, by group, in any order within one, and what is to be told of each.
+        Targets, by group, in any order within one, and what is to be told of each; no places: its own among them.
     of, groups : int32[m], int64[t]
         As there; nodes that have edges come group after group as well (`ascend`).
     least : int64
         The least of ``ids``.
     words : uint64[words], inout
         A bit for each id from ``least`` on, and at least one more than the targets' ids need; all 0, and so they are left.
-    firsts, touched, ranked, told : int32[words], int32[t], int32[t], int32[t]
+    firsts, touched, ranked : int32[words], int32[t], int32[t]
         Room to work in.
     slots, queue : uint64[HELD], int32[m]
         Likewise.
@@ -270,14 +279,18 @@ def between_marked(
     static trees and graphs, section 2: rank by a directory and a count within the word).
     """
     low, room, grouped = np.uint64(least), np.uint64(out_places.shape[0]), of.shape[0] > 0
-    begin, end, marked, group, ascending = np.int64(0), np.int64(0), np.int64(0), np.int64(-1), False
+    begin, end, marked, group, ascending, straight = np.int64(0), np.int64(0), np.int64(0), np.int64(-1), False, False
     # Behind ``to`` edges of which all is told there are ``kept`` that are listed; a row's own begin at ``own``.
     turn, to, kept, own, sound = np.int64(0), np.uint64(state[TOTAL]), np.uint64(0), np.uint64(state[TOTAL]), True
     turns, asked = np.int64(_queue(degrees, np.int64(state[ROW]), sizes, queue)), out_eids.shape[0] > 0
     if not grouped:
         end = np.int64(ids.shape[0])
         marked = np.int64(_mark(ids, begin, end, low, words, touched))
-        sound = _enter(ids, begin, end, low, words, touched, marked, firsts, ranked, places, told)
+        straight = _ascends(ids, begin, end)
+        sound, ascending = _enter(words, touched, marked, firsts, begin) == end, straight
+        if sound and not straight:
+            _sort(ids, begin, end, low, words, firsts, ranked)
+    order = ranked[:0] if straight else ranked
     while sound and turn < turns:
         if turn + _AHEAD < turns:
             later = queue[turn + _AHEAD]
@@ -292,20 +305,24 @@ def between_marked(
             group = np.int64(of[i])
             begin = np.int64(first_from(groups, end, np.int64(groups.shape[0]), group))
             end = np.int64(first_from(groups, begin, np.int64(groups.shape[0]), group + 1))
-            marked, ascending = np.int64(_mark(ids, begin, end, low, words, touched)), False
-            sound = _enter(ids, begin, end, low, words, touched, marked, firsts, ranked, places, told)
+            marked, straight = np.int64(_mark(ids, begin, end, low, words, touched)), _ascends(ids, begin, end)
+            sound, ascending = _enter(words, touched, marked, firsts, begin) == end, straight
+            if sound and not straight:
+                _sort(ids, begin, end, low, words, firsts, ranked)
+            order = ranked[:0] if straight else ranked
         few, narrow, piece = _LOOKS * (end - begin) if sound else np.int64(0), table[part, NARROW], np.int64(0)
         if few > 0 and degree > few and degree > few * np.int64(steps_among(degree)):
             _read(slots, kept, out_eids, to)
             to, kept, piece = own, np.uint64(0), degree
             if not ascending:
                 touched[:marked].sort()
-                _enter(ids, begin, end, low, words, touched, marked, firsts, ranked, places, told)
+                _enter(words, touched, marked, firsts, begin)
+                _sort(ids, begin, end, low, words, firsts, ranked)
                 ascending = True
             eids = _eids(table, part, starts[i])
             weights = view_at(table[part, WEIGHTS] + 4 * starts[i], np.int64(0) if table[part, WEIGHTS] == 0 else degree, _F32)
             short, wide = view_at(narrow + 4 * starts[i], degree, _U32), view_at(table[part, NBR] + 8 * starts[i], degree, _I64)
-            rest = ids, ranked, begin, end, told, weights, eids, out_places, out_weights, out_eids, to
+            rest = ids, order, begin, end, places, weights, eids, out_places, out_weights, out_eids, to
             to = _seek(short, *rest) if narrow != 0 else _seek(wide, *rest)
         while few > 0 and piece < degree:
             at, size, held = starts[i] + piece, min(degree - piece, np.int64(_PIECE)), kept
@@ -319,9 +336,9 @@ def between_marked(
             eids = _eids(table, part, at)
             weights = view_at(table[part, WEIGHTS] + 4 * at, np.int64(0) if table[part, WEIGHTS] == 0 else size, _F32)
             if narrow != 0:
-                _tell(short, low, words, firsts, told, slots, held, kept, weights, eids, asked, out_places, out_weights, to)
+                _tell(short, low, words, firsts, order, places, slots, held, kept, weights, eids, asked, out_places, out_weights, to)
             else:
-                _tell(wide, low, words, firsts, told, slots, held, kept, weights, eids, asked, out_places, out_weights, to)
+                _tell(wide, low, words, firsts, order, places, slots, held, kept, weights, eids, asked, out_places, out_weights, to)
             if kept > _MANY:
                 _read(slots, kept, out_eids, to)
                 to, kept = to + kept, np.uint64(0)
