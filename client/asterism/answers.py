@@ -215,11 +215,12 @@ def hgt(to: Answered) -> Subgraph:
 
 
 def induced(to: Answered) -> Subgraph:
-    """An induced subgraph: nothing of it is drawn."""
-    return _subgraph(to, list(to.asked.edge_types), disjoint="indptr" in to.arrays, seed=0)
+    """An induced subgraph: nothing of it is drawn. Nodes may be those of the request, numbered by their places there."""
+    given = None if "seeds" in to.reply.arrays else to.arrays["nodes"].copy()
+    return _subgraph(to, list(to.asked.edge_types), disjoint="indptr" in to.arrays, seed=0, given=given)
 
 
-def _subgraph(to: Answered, edge_types: Sequence[int], *, disjoint: bool, seed: int) -> Subgraph:
+def _subgraph(to: Answered, edge_types: Sequence[int], *, disjoint: bool, seed: int, given: Ids | None = None) -> Subgraph:
     asked, reply, found = to.asked, to.reply, to.reply.arrays
     none, nowhere = np.zeros(0, np.int64), np.zeros(0, np.float32)
     edges = {to.schema.edge_types[edge_type].name: edge_type for edge_type in edge_types}
@@ -227,13 +228,13 @@ def _subgraph(to: Answered, edge_types: Sequence[int], *, disjoint: bool, seed: 
     types = [(i, t.name) for i, t in enumerate(to.schema.node_types)]
     nodes_of, edges_of = reply.array("node_counts", "int64", 2).tolist(), reply.array("edge_counts", "int64", 2).tolist()
     return Subgraph(
-        nodes={name: found.get(f"nodes.{i}", none) for i, name in types},
+        nodes={name: found.get(f"nodes.{i}", none) if given is None else given if nodes_of[i][0] else none for i, name in types},
         row={name: ends[e][0] for name, e in edges.items()},
         col={name: ends[e][1] for name, e in edges.items()},
         edge_ids={name: found.get(f"eids.{e}", none) for name, e in edges.items()} if asked.want_edge_ids else None,
         weights={name: found.get(f"weights.{e}", nowhere) for name, e in edges.items()} if asked.want_weights else None,
         batch={name: found.get(f"trees.{i}", none).astype(np.int64) for i, name in types} if disjoint else None,
-        seeds=reply.array("seeds", "int32").astype(np.int64),
+        seeds=reply.array("seeds", "int32").astype(np.int64) if given is None else np.arange(len(given)),
         num_sampled_nodes={name: tuple(nodes_of[i]) for i, name in types},
         num_sampled_edges={name: tuple(edges_of[at]) for at, name in enumerate(edges)},
         features=_features(to, "nodes"),

@@ -12,7 +12,7 @@ from asterism_proto.v1 import common_pb2 as pb
 from graphd import layer, read, subgraph
 from graphd.sample import Ids, Sampling, Sections, Types
 from graphkit.bits import distinct
-from graphkit.numbering import Numbering
+from graphkit.numbering import Numbering, near_ends
 
 _MOST_GROUPS = (1 << 31) - 1
 _NOBODY = np.zeros(0, np.int64)
@@ -27,14 +27,16 @@ class Members:
     """int32[n], ascending; None where all are of one."""
 
 
-def induced(sampling: Sampling, what: read.Adjacent, nodes: Ids, node_type: int, types: Types | None, indptr: Ids | None) -> Sections:
-    """All edges among nodes, or within each group of them: sections as InducedSubgraphReply has them."""
+def induced(
+    sampling: Sampling, what: read.Adjacent, nodes: Ids, node_type: int, types: Types | None, indptr: Ids | None
+) -> tuple[Sections, frozenset[str]]:
+    """All edges among nodes, or within each group of them: sections as InducedSubgraphReply has them, and which of them the request tells."""
     groups = None if indptr is None else _groups(indptr, len(nodes))
     alone = _only(node_type, types)
     if alone >= 0 and groups is None and distinct(nodes):  # the number of each is its place
         members = {type_id: Members(ids=_NOBODY, groups=None) for type_id in range(len(sampling.space.schema.node_types))}
-        members[alone] = Members(ids=nodes.copy(), groups=None)
-        return {"seeds": np.arange(len(nodes), dtype=np.int32), **_told(members), **among(sampling, what, members)}
+        members[alone] = Members(ids=nodes, groups=None)
+        return _told(members) | among(sampling, what, members), frozenset(f"nodes.{type_id}" for type_id in members)
     kinds = read.node_kinds(sampling, nodes, node_type, types)
     seeds, members = np.full(len(nodes), -1, np.int32), {}
     with Numbering.several(len(sampling.space.schema.node_types)) as numbering:
@@ -43,7 +45,7 @@ def induced(sampling: Sampling, what: read.Adjacent, nodes: Ids, node_type: int,
             if mine.size:
                 seeds[mine] = numbers.assign(nodes[mine], None if groups is None else groups[mine])
             members[type_id] = Members(ids=numbers.ids.copy(), groups=None if groups is None else numbers.trees.copy())
-    return {"seeds": seeds, **_told(members), **among(sampling, what, members)}
+    return {"seeds": seeds, **_told(members), **among(sampling, what, members)}, frozenset()
 
 
 def _only(node_type: int, types: Types | None) -> int:
@@ -90,7 +92,8 @@ def _told(members: Mapping[int, Members]) -> Sections:
 
 
 def among(sampling: Sampling, what: read.Adjacent, members: Mapping[int, Members]) -> Sections:
-    """All edges among nodes that have numbers: "counts.e", "ends.e", "weights.e", "eids.e" of each edge type e, and edge_counts."""
+    """All edges among nodes that have numbers: "counts.e" and "ends.e", or "rows.e" and "cols.e", "weights.e" and "eids.e" of each edge type
+    e, and edge_counts."""
     schema = sampling.space.schema
     ends = {}
     for edge_type in what.edge_types:
@@ -109,10 +112,14 @@ def among(sampling: Sampling, what: read.Adjacent, members: Mapping[int, Members
         if rows is not None:
             mine = np.flatnonzero(found["types"] == edge_type)
             sizes = np.bincount(rows[mine] - first, minlength=nodes).astype(np.int32)
-        out[f"counts.{edge_type}"] = sizes
-        out[f"ends.{edge_type}"] = _numbered(found["cols"][mine], far.first[there])
+        others = _numbered(found["cols"][mine], far.first[there])
+        if len(others) < nodes:
+            listed = near_ends(sizes, 0, len(others)), others
+            out[f"rows.{edge_type}"], out[f"cols.{edge_type}"] = listed if what.direction == pb.OUT else listed[::-1]
+        else:
+            out[f"counts.{edge_type}"], out[f"ends.{edge_type}"] = sizes, others
         out |= {f"{name}.{edge_type}": found[name][mine] for name in ("weights", "eids") if name in found}
-        out["edge_counts"][at, 0] = len(out[f"ends.{edge_type}"])
+        out["edge_counts"][at, 0] = len(others)
     return out
 
 

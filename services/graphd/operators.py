@@ -225,8 +225,8 @@ class Operators(ABC):
             what = among_of(schema, head)
             columns = along.wanted(schema, head)
             by = restriction.by(at, EDGE, what.edge_types, head)
-            found = induced.induced(by, what, nodes, head.node_type, types, request.optional("indptr", "int64"))
-            return along.subgraph(at, columns, found)
+            found, told = induced.induced(by, what, nodes, head.node_type, types, request.optional("indptr", "int64"))
+            return {name: array for name, array in along.subgraph(at, columns, found).items() if name not in told}
 
         sections, version = self._answered(request, call, run)
         return Frame(wire.InducedSubgraphReply(version=version.version), sections)

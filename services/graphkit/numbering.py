@@ -145,16 +145,18 @@ def paths(trees: NDArray[np.int32], ids: NDArray[np.int64]) -> NDArray[np.int64]
 def _near_ends(sizes: NDArray[np.int32], first: np.int64, out: NDArray[np.int32]) -> None:
     at = np.int64(0)
     for i in range(sizes.shape[0]):
-        for _ in range(sizes[i]):
-            out[at] = first + np.int64(i)
-            at += 1
+        # Whether there is one, or another one, is hard to foretell: both are written, and count or do not.
+        out[at] = out[at + 1] = first + np.int64(i)
+        for more in range(2, sizes[i]):
+            out[at + more] = first + np.int64(i)
+        at += np.int64(sizes[i])
 
 
 def near_ends(sizes: NDArray[np.int32], first: int, total: int) -> NDArray[np.int32]:
     """``first + i`` as often as ``sizes[i]`` says, ``total`` in all; int32[total]."""
-    out = np.empty(total, np.int32)
+    out = np.empty(total + 2, np.int32)
     _near_ends(settled(sizes), np.int64(first), out)
-    return out
+    return out[:total]
 
 
 class _Room:

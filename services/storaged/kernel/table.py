@@ -20,7 +20,7 @@ from graphkit.rng import mix64
 COLUMNS = 19
 ABSENT = -1
 """As a count of rows: the part is not held here."""
-_AHEAD = 16
+_AHEAD = 32
 """Nodes whose rows are asked for before they are read."""
 
 
