@@ -7,82 +7,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.bits import LOW, ONE, SHIFT, ones, ones_below
-from graphkit.jit import Whole, i64_at, inlined, kernel, prefetch_at, u32_at, view_at
+from graphkit.bits import LOW, ONE, SHIFT
+from graphkit.jit import Whole, copy_at, f32_at, i64_at, inlined, kernel, prefetch_at, u32_at, view_at
 from storaged.kernel.between import ROW, TOTAL, first_from, steps_among
-from storaged.kernel.table import EID, NARROW, NARROW_EID, NBR, WEIGHTS
+from storaged.kernel.marks import ascends, enter, mark, rank_of, sort, target_at, told_of
+from storaged.kernel.table import EID, NARROW, NARROW_EID, NBR, SLOTS, WEIGHTS
 
 _MANY, _PIECE = 512, 1024
 """Edges that are listed before anything is told of them, and neighbors that are looked at in one go: all of it stays near."""
 HELD = _MANY + _PIECE + 1
 """Slots that there is room for: those of one piece more, and one that does not count."""
+_SHORT, _LANES = 256, 16
+"""Neighbors of a row that is looked at together with others, a piece in all, and neighbors that are copied in one go."""
 _AHEAD, _LINES = 12, 16
 """Rows, and cache lines of each, that are asked for before their turn."""
 _LOOKS = 4
 """Neighbors that are looked at in the time that a step of a search takes."""
 _S4 = np.uint64(4)
 _I64, _U32, _F32 = np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.float32)
-
-
-@inlined
-def _mark(ids: NDArray[np.int64], begin: Whole, end: Whole, low: np.uint64, words: NDArray[np.uint64], touched: NDArray[np.int32]) -> Whole:
-    """Set the bits of some targets; the words that were 0 before are listed, and how many these are is told."""
-    count = np.int64(0)
-    for i in range(begin, end):
-        at = np.uint64(ids[i]) - low
-        before = words[at >> SHIFT]
-        touched[count] = np.int32(at >> SHIFT)
-        count += np.int64(before == 0)
-        words[at >> SHIFT] = before | ONE << (at & LOW)
-    return count
-
-
-@inlined
-def _rank(at: np.uint64, words: NDArray[np.uint64], firsts: NDArray[np.int32]) -> np.uint64:
-    """The rank of a target: those of its word follow each other."""
-    word = at >> SHIFT
-    return np.uint64(firsts[word]) + ones_below(words[word], at & LOW)
-
-
-@inlined
-def _enter(words: NDArray[np.uint64], touched: NDArray[np.int32], count: Whole, firsts: NDArray[np.int32], first: Whole) -> Whole:
-    """Rank targets from ``first`` on, word after word as they are listed; the rank behind the last one's."""
-    rank = np.int64(first)
-    for k in range(count):
-        firsts[touched[k]] = rank
-        rank += np.int64(ones(words[touched[k]]))
-    return rank
-
-
-@inlined
-def _ascends(ids: NDArray[np.int64], begin: Whole, end: Whole) -> bool:
-    """Whether ids ascend: as they were marked in this order, ranks are places among them then."""
-    ascending = True
-    for i in range(begin + 1, end):
-        ascending &= ids[i - 1] < ids[i]
-    return bool(ascending)
-
-
-@inlined
-def _sort(
-    ids: NDArray[np.int64], begin: Whole, end: Whole, low: np.uint64, words: NDArray[np.uint64], firsts: NDArray[np.int32], ranked: NDArray[np.int32]
-) -> None:
-    """Have targets, by their places among all, found by rank."""
-    for i in range(begin, end):
-        ranked[_rank(np.uint64(ids[i]) - low, words, firsts)] = i
-
-
-@inlined
-def _ranked(rank: np.uint64, ranked: NDArray[np.int32]) -> np.uint64:
-    """The place of a target among all by its rank; no order: it is its rank."""
-    return np.uint64(ranked[rank]) if ranked.shape[0] > 0 else rank
-
-
-@inlined
-def _told(rank: np.uint64, ranked: NDArray[np.int32], places: NDArray[np.int32]) -> np.uint64:
-    """What is to be told of a target by its rank."""
-    at = _ranked(rank, ranked)
-    return np.uint64(places[at]) if places.shape[0] > 0 else at
 
 
 @inlined
@@ -143,9 +85,104 @@ def _tell(
             out_weights[to + j] = weights[slots[j]] if weights.shape[0] > 0 else np.float32(1.0)
     for j in range(held, kept):
         edge = slots[j]
-        out_places[to + j] = _told(_rank(np.uint64(nbr[edge]) - low, words, firsts), ranked, places)
+        out_places[to + j] = told_of(rank_of(np.uint64(nbr[edge]) - low, words, firsts), ranked, places)
         slots[j] = eids + width * edge
         prefetch_at(slots[j])
+
+
+@inlined
+def _ask_for(table: NDArray[np.int64], part: np.int64, start: np.int64, degree: np.int64) -> None:
+    """Ask for the beginning of a row."""
+    narrow = table[part, NARROW]
+    width = np.int64(8) if narrow == 0 else np.int64(4)
+    at = (table[part, NBR] if narrow == 0 else narrow) + width * start
+    size = min(degree * width, np.int64(64 * _LINES))
+    prefetch_at(np.uint64(at))  # most rows have no more lines than these two: nothing to foretell
+    prefetch_at(np.uint64(at + size - 1))
+    for line in range(1, size >> 6):
+        prefetch_at(np.uint64(at + 64 * line))
+
+
+@inlined
+def _gather(
+    table: NDArray[np.int64],
+    lines: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    degrees: NDArray[np.int64],
+    of: NDArray[np.int32],
+    group: np.int64,
+    most: np.int64,
+    queue: NDArray[np.int32],
+    turn: np.int64,
+    turns: np.int64,
+    gathered: NDArray[np.uint32],
+    owners: NDArray[np.int32],
+    begins: NDArray[np.int64],
+) -> tuple[np.int64, np.int64]:
+    """Put short rows that follow each other side by side, and say of each neighbor in which of them it is; how many rows, and neighbors.
+
+    They are narrow, of the group, and have ``most`` neighbors. How many they have is hard to foretell: so many at a time are copied that most
+    are done at once, and there are that many behind them.
+    """
+    count, filled, to = np.int64(0), np.int64(0), np.uint64(gathered.ctypes.data)
+    while turn + count < turns:
+        i = np.int64(queue[turn + count])
+        degree, start, part = degrees[i], starts[i], lines[i]
+        if degree > most or filled + degree > _PIECE or start + degree + _LANES > table[part, SLOTS] or table[part, NARROW] == 0:
+            break
+        if of.shape[0] > 0 and np.int64(of[i]) != group:
+            break
+        if turn + count + _AHEAD < turns:
+            later = queue[turn + count + _AHEAD]
+            _ask_for(table, lines[later], starts[later], degrees[later])
+        begins[count] = filled
+        source = np.uint64(table[part, NARROW] + 4 * start)
+        for edge in range(0, degree, _LANES):
+            copy_at(to + np.uint64(4 * (filled + edge)), source + np.uint64(4 * edge), np.int64(4 * _LANES))
+            for lane in range(_LANES):
+                owners[np.uint64(filled + edge + lane)] = count
+        filled, count = filled + degree, count + 1
+    return count, filled
+
+
+@inlined
+def _tell_gathered(
+    table: NDArray[np.int64],
+    lines: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    queue: NDArray[np.int32],
+    turn: np.int64,
+    gathered: NDArray[np.uint32],
+    owners: NDArray[np.int32],
+    begins: NDArray[np.int64],
+    low: np.uint64,
+    words: NDArray[np.uint64],
+    firsts: NDArray[np.int32],
+    ranked: NDArray[np.int32],
+    places: NDArray[np.int32],
+    slots: NDArray[np.uint64],
+    held: np.uint64,
+    kept: np.uint64,
+    asked: bool,
+    sizes: NDArray[np.int32],
+    out_places: NDArray[np.int32],
+    out_weights: NDArray[np.float32],
+    to: np.uint64,
+) -> None:
+    """As `_tell`, for neighbors of several rows, each of which has so many edges more."""
+    for j in range(held, kept):
+        edge = slots[j]
+        owner = np.uint64(owners[edge])
+        i = np.uint64(queue[np.uint64(turn) + owner])
+        part, slot = lines[i], starts[i] + np.int64(edge) - begins[owner]
+        sizes[i] += 1
+        if out_weights.shape[0] > 0:
+            heavy = np.uint64(table[part, WEIGHTS])
+            out_weights[to + j] = f32_at(heavy, slot) if heavy != 0 else np.float32(1.0)
+        out_places[to + j] = told_of(rank_of(np.uint64(gathered[edge]) - low, words, firsts), ranked, places)
+        if asked:
+            slots[j] = _eids(table, part, slot)
+            prefetch_at(slots[j])
 
 
 @inlined
@@ -174,11 +211,11 @@ def _seek(
     """For few targets, ascending by rank: each is searched for in the row. What there is no room for is counted only."""
     slot, degree, room = np.int64(0), np.int64(nbr.shape[0]), np.uint64(out_places.shape[0])
     for rank in range(begin, end):
-        wanted = ids[_ranked(np.uint64(rank), ranked)]
+        wanted = ids[target_at(np.uint64(rank), ranked)]
         slot = np.int64(first_from(nbr, slot, degree, wanted))
         while slot < degree and np.int64(nbr[slot]) == wanted:
             if to < room:
-                out_places[to] = _told(np.uint64(rank), ranked, places)
+                out_places[to] = told_of(np.uint64(rank), ranked, places)
                 if out_weights.shape[0] > 0:
                     out_weights[to] = weights[slot] if weights.shape[0] > 0 else np.float32(1.0)
                 if out_eids.shape[0] > 0:
@@ -186,19 +223,6 @@ def _seek(
             to += ONE
             slot += 1
     return to
-
-
-@inlined
-def _ask_for(table: NDArray[np.int64], part: np.int64, start: np.int64, degree: np.int64) -> None:
-    """Ask for the beginning of a row."""
-    narrow = table[part, NARROW]
-    width = np.int64(8) if narrow == 0 else np.int64(4)
-    at = (table[part, NBR] if narrow == 0 else narrow) + width * start
-    size = min(degree * width, np.int64(64 * _LINES))
-    prefetch_at(np.uint64(at))  # most rows have no more lines than these two: nothing to foretell
-    prefetch_at(np.uint64(at + size - 1))
-    for line in range(1, size >> 6):
-        prefetch_at(np.uint64(at + 64 * line))
 
 
 @inlined
@@ -285,16 +309,14 @@ def between_marked(
     turns, asked = np.int64(_queue(degrees, np.int64(state[ROW]), sizes, queue)), out_eids.shape[0] > 0
     if not grouped:
         end = np.int64(ids.shape[0])
-        marked = np.int64(_mark(ids, begin, end, low, words, touched))
-        straight = _ascends(ids, begin, end)
-        sound, ascending = _enter(words, touched, marked, firsts, begin) == end, straight
+        marked = np.int64(mark(ids, begin, end, low, words, touched))
+        straight = ascends(ids, begin, end)
+        sound, ascending = enter(words, touched, marked, firsts, begin) == end, straight
         if sound and not straight:
-            _sort(ids, begin, end, low, words, firsts, ranked)
+            sort(ids, begin, end, low, words, firsts, ranked)
     order = ranked[:0] if straight else ranked
+    gathered, owners, begins = np.empty(_PIECE + _LANES, np.uint32), np.empty(_PIECE + _LANES, np.int32), np.empty(_PIECE, np.int64)
     while sound and turn < turns:
-        if turn + _AHEAD < turns:
-            later = queue[turn + _AHEAD]
-            _ask_for(table, lines[later], starts[later], degrees[later])
         i = np.int64(queue[turn])
         degree, part, own = degrees[i], lines[i], to + kept
         if grouped and np.int64(of[i]) != group:
@@ -305,19 +327,39 @@ def between_marked(
             group = np.int64(of[i])
             begin = np.int64(first_from(groups, end, np.int64(groups.shape[0]), group))
             end = np.int64(first_from(groups, begin, np.int64(groups.shape[0]), group + 1))
-            marked, straight = np.int64(_mark(ids, begin, end, low, words, touched)), _ascends(ids, begin, end)
-            sound, ascending = _enter(words, touched, marked, firsts, begin) == end, straight
+            marked, straight = np.int64(mark(ids, begin, end, low, words, touched)), ascends(ids, begin, end)
+            sound, ascending = enter(words, touched, marked, firsts, begin) == end, straight
             if sound and not straight:
-                _sort(ids, begin, end, low, words, firsts, ranked)
+                sort(ids, begin, end, low, words, firsts, ranked)
             order = ranked[:0] if straight else ranked
         few, narrow, piece = _LOOKS * (end - begin) if sound else np.int64(0), table[part, NARROW], np.int64(0)
+        count, filled = _gather(
+            table, lines, starts, degrees, of, group, min(few, np.int64(_SHORT)), queue, turn, turns, gathered, owners, begins
+        )  # fmt: skip
+        if count > 0:
+            held = kept
+            kept = _scan(gathered[:filled], low, words, slots, held)
+            if room - to < kept:
+                break
+            _tell_gathered(
+                table, lines, starts, queue, turn, gathered, owners, begins, low, words, firsts, order, places, slots, held, kept, asked, sizes,
+                out_places, out_weights, to,
+            )  # fmt: skip
+            turn, own = turn + count, to + kept
+            if kept > _MANY:
+                _read(slots, kept, out_eids, to)
+                to, kept = own, np.uint64(0)
+            continue
+        if turn + _AHEAD < turns:
+            later = queue[turn + _AHEAD]
+            _ask_for(table, lines[later], starts[later], degrees[later])
         if few > 0 and degree > few and degree > few * np.int64(steps_among(degree)):
             _read(slots, kept, out_eids, to)
             to, kept, piece = own, np.uint64(0), degree
             if not ascending:
                 touched[:marked].sort()
-                _enter(words, touched, marked, firsts, begin)
-                _sort(ids, begin, end, low, words, firsts, ranked)
+                enter(words, touched, marked, firsts, begin)
+                sort(ids, begin, end, low, words, firsts, ranked)
                 ascending = True
             eids = _eids(table, part, starts[i])
             weights = view_at(table[part, WEIGHTS] + 4 * starts[i], np.int64(0) if table[part, WEIGHTS] == 0 else degree, _F32)
