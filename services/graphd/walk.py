@@ -71,7 +71,7 @@ def walk(sampling: Sampling, how: Walking, nodes: Ids, node_type: int, types: Ty
     paths = _Paths(sampling, how, nodes, node_type, types, numbers)
     if first is not None:
         paths.begin({name: array.reshape(-1)[numbers] for name, array in first.items()})
-    going = np.flatnonzero((paths.current >= 0) & (paths.done < how.length))
+    going = paths.going()
     if not going.size and (first is None or how.length > 1):
         # Nobody goes anywhere; whether the request makes sense is still to be said.
         sampling.ask("walk", [(0, paths.request(going))])
@@ -151,11 +151,24 @@ class _Paths:
             self._head.node_type = -1
         self._kinds = None if self._start_types is None else self._start_types.copy()
         self._attempts = np.zeros(len(nodes), np.int64)
-        self._nodes = np.full((len(nodes), how.length + 1), -1, np.int64)
+        # Steps are written as they come: first of all those of every walk that takes any, and -1 behind them.
+        self._nodes = np.empty((len(nodes), how.length + 1), np.int64)
         self._nodes[:, 0] = nodes
-        self._types = np.full((len(nodes), how.length), -1, np.int32) if how.want_types else None
+        self._types = np.empty((len(nodes), how.length), np.int32) if how.want_types else None
         self._only = np.array([step[0] for step in how.steps], np.int32)
-        self._eids = np.full((len(nodes), how.length), -1, np.int64) if how.want_edge_ids else None
+        self._eids = np.empty((len(nodes), how.length), np.int64) if how.want_edge_ids else None
+
+    def going(self) -> Ids:
+        """The walks that have steps to take, before any host was asked; the others have no more."""
+        going = np.flatnonzero((self.current >= 0) & (self.done < self._how.length))
+        if going.size < len(self.done):
+            resting = np.ones(len(self.done), np.bool_)
+            resting[going] = False
+            behind = int(self.done.max(initial=0))
+            for paths, first in ((self._nodes, behind + 1), (self._types, behind), (self._eids, behind)):
+                if paths is not None:
+                    paths[resting, first:] = -1
+        return going
 
     def begin(self, first: Sections) -> None:
         """Take the first step of every walk as it was drawn elsewhere."""

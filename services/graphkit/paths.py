@@ -13,13 +13,15 @@ from graphkit.jit import kernel, settled
 @kernel
 def _lay(indptr: NDArray[np.int64], values: NDArray[Any], rows: NDArray[np.int64], columns: NDArray[np.int64], out: NDArray[Any]) -> None:
     for i in range(rows.shape[0]):
-        row, column = rows[i], columns[i]
-        for k in range(indptr[i + 1] - indptr[i]):
-            out[row, column + k] = values[indptr[i] + k]
+        path, column, size = out[rows[i]], columns[i], indptr[i + 1] - indptr[i]
+        piece = values[indptr[i] : indptr[i + 1]]
+        for k in range(size):
+            path[column + k] = piece[k]
+        path[column + size :] = -1
 
 
 def lay(indptr: NDArray[np.int64], values: NDArray[Any], rows: NDArray[np.int64], columns: NDArray[np.int64], out: NDArray[Any]) -> None:
-    """Put pieces of paths in place: ``out[rows[i], columns[i]:]`` begins with piece i.
+    """Put pieces of paths in place: ``out[rows[i], columns[i]:]`` is piece i, and -1 behind it.
 
     Parameters
     ----------
@@ -38,3 +40,18 @@ def lay(indptr: NDArray[np.int64], values: NDArray[Any], rows: NDArray[np.int64]
     if ends.size and (int(rows.min()) < 0 or int(rows.max()) >= out.shape[0] or int(columns.min()) < 0 or int(ends.max()) > out.shape[1]):
         raise ValueError(f"pieces reach to [{rows.max()}, {ends.max()}]; paths are {out.shape}")
     _lay(settled(indptr), settled(values), settled(rows), settled(columns), out)
+
+
+@kernel
+def _cut(paths: NDArray[Any], indptr: NDArray[np.int64], out: NDArray[Any]) -> None:
+    for i in range(paths.shape[0]):
+        first, path = indptr[i], paths[i]
+        for k in range(indptr[i + 1] - first):
+            out[first + k] = path[k]
+
+
+def cut(paths: NDArray[Any], indptr: NDArray[np.int64]) -> NDArray[Any]:
+    """The first ``indptr[i + 1] - indptr[i]`` steps of each path, one path behind another; of paths [m, w], int64 or int32."""
+    out = np.empty(int(indptr[-1]), paths.dtype)
+    _cut(settled(paths), settled(indptr), out)
+    return out

@@ -33,6 +33,7 @@ from storaged.draw import Share, Version, by_name
 from storaged.folders import Folders
 from storaged.holdings import Holdings
 from storaged.store.image import open_part
+from storaged.store.pages import fit
 
 _HERE = "here"
 _TERM_S, _LONGEST_TERM_S = 60.0, 1e9
@@ -230,9 +231,9 @@ def _locked(build: Path) -> int:
 
 def _opened(folders: Folders, space_id: int, schema: Schema, manifest: pb.Manifest, *, verify: bool) -> Version:
     parts = folders.build(space_id, manifest.job_id) / "parts"
-    images = {}
+    images, large = {}, fit(parts / f"p{sealed.part:05d}" for sealed in manifest.images)
     for sealed in manifest.images:
-        images[sealed.part] = open_part(parts / f"p{sealed.part:05d}", verify=verify)
+        images[sealed.part] = open_part(parts / f"p{sealed.part:05d}", verify=verify, large=large)
         if images[sealed.part].digest != sealed.digest:
             raise Corrupt(f"the image of part {sealed.part} in {parts} is not the one that version {manifest.version} was sealed with")
     totals, named = by_name(

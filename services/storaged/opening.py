@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from asterism_proto.errors import Corrupt, NotFound
 from asterism_proto.places import redacted
@@ -19,6 +20,7 @@ from storaged.folders import Folders
 from storaged.holdings import Holdings, Wanted, WantedSpace
 from storaged.remaking import Remaking
 from storaged.store.image import PartImage, open_part
+from storaged.store.pages import fit
 
 logger = logging.getLogger(__name__)
 
@@ -140,6 +142,7 @@ class Opener:
         images: dict[int, PartImage] = {}
         damage: dict[int, str] = {}
         try:
+            large = fit(self._folder(space, want, part) for part in space.parts)
             for part in space.parts:
                 if self._stopping or not self._holdings.wants(space.space_id, want):
                     tried.at = -math.inf  # at once where it is wanted again
@@ -147,7 +150,7 @@ class Opener:
                     return
                 self._holdings.opening(space.space_id, want.version, part)
                 try:
-                    images[part] = self._image(space, want, part)
+                    images[part] = self._image(space, want, part, large=large)
                 except (Corrupt, NotFound) as error:
                     damage[part] = error.message
         except OSError as error:
@@ -171,10 +174,13 @@ class Opener:
             logger.info("version_opened", extra={"space": space.name, "version": want.version, "parts": len(images)})
         self._changed()
 
-    def _image(self, space: WantedSpace, want: Wanted, part: int) -> PartImage:
+    def _folder(self, space: WantedSpace, want: Wanted, part: int) -> Path:
+        return self._folders.build(space.space_id, want.job_id) / "parts" / f"p{part:05d}"
+
+    def _image(self, space: WantedSpace, want: Wanted, part: int, *, large: bool) -> PartImage:
         """A part's image, if it is the one that the version was sealed with."""
-        folder = self._folders.build(space.space_id, want.job_id) / "parts" / f"p{part:05d}"
-        image = open_part(folder, verify=self._verify)
+        folder = self._folder(space, want, part)
+        image = open_part(folder, verify=self._verify, large=large)
         if image.digest != want.images.get(part):
             raise NotFound(f"image {folder}: its digest is {image.digest}, version {want.version} was sealed with {want.images.get(part)}")
         return image

@@ -65,6 +65,7 @@ NEAREST = {
     "graphd.induced": "paths",
     "storaged.kernel.between": "paths",
     "storaged.kernel.marked": "paths",
+    "storaged.kernel.marks": "paths",
     "graphd.walk": "paths",
     "graphd.visits": "visits",
     "graphkit.visits": "visits",

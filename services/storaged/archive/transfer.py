@@ -20,6 +20,7 @@ from storaged.store.checked import MANIFEST
 from storaged.store.graph import GraphStore, Kept
 from storaged.store.image import open_part
 from storaged.store.image_writer import sync_folder, write_durably
+from storaged.store.pages import settle_all
 
 KINDS = ("backup", "restore")
 
@@ -119,6 +120,7 @@ class Transfer:
             blocks = record.file(f"{part_folder(part)}/blocks.bin")
             pieces = self._told(place.pieces(blocks), f"blocks of part {part}", done, len(self.parts))
             self.store.adopt(_named(unpacked(pieces, loads, part), f"{place.shown}/{blocks.path}"))
+        settle_all([self.images / f"p{part:05d}" for part in self.parts])
         return {"images": [{"part": part, "digest": self.digests[part]} for part in self.parts]}
 
     def _take_image(self, place: Place, record: Record, part: int, done: int) -> None:

@@ -13,12 +13,13 @@ from typing import Any
 
 from asterism_proto.errors import Conflict, Corrupt
 from storaged import children
-from storaged.build.marks import forget_marks
+from storaged.build.marks import forget_marks, part_folder
 from storaged.build.part import build_part, expected_rows, finished_before
 from storaged.build.progress import Progress
 from storaged.build.task import MIB, RESULT, PartResult, Task, finished
 from storaged.store.graph import GraphStore
 from storaged.store.image_writer import write_durably
+from storaged.store.pages import settle_all
 from storaged.store.tables import STAT, TableStore
 
 
@@ -39,6 +40,7 @@ def build(task: Task, progress: Progress) -> list[PartResult]:
         # Where it failed too: nothing goes on from what is there, and the disk may be full.
         shutil.rmtree(task.output / "scratch", ignore_errors=True)
     write_durably(task.output / RESULT, json.dumps(finished(results)).encode())
+    settle_all([part_folder(task.output, part) for part in task.parts])
     return results
 
 

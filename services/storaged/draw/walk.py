@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from asterism_proto.errors import InvalidRequest
 from graphkit import rng, split
 from graphkit.jit import addresses_of, settled
+from graphkit.paths import cut
 from storaged.draw.lookup import checked_edge_types, ends, node_types, table_of
 from storaged.draw.sieved import shares_of, sieve_of
 from storaged.draw.version import Version, checked_length, checked_outputs
@@ -344,10 +345,9 @@ def _walks(rules: Rules, lengths: I64, ids: I64, types: I32, eids: I64, hanging:
     indptr = np.zeros(lengths.size + 1, np.int64)
     np.cumsum(lengths, out=indptr[1:])
     whole = indptr[-1] == ids.size
-    met = None if whole else np.arange(ids.shape[1]) < lengths[:, None]
 
-    def flat(column: NDArray[T]) -> NDArray[T]:
-        return column.reshape(-1) if met is None else column[met]
+    def flat(column: NDArray[Any]) -> NDArray[Any]:
+        return column.reshape(-1) if whole else cut(column, indptr)
 
     return Walks(
         indptr=indptr,

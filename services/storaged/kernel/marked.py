@@ -121,14 +121,14 @@ def _gather(
 ) -> tuple[np.int64, np.int64]:
     """Put short rows that follow each other side by side, and say of each neighbor in which of them it is; how many rows, and neighbors.
 
-    They are narrow, of the group, and have ``most`` neighbors. How many they have is hard to foretell: so many at a time are copied that most
-    are done at once, and there are that many behind them.
+    They are narrow, of the group, and have ``most`` neighbors at most. How many they have is hard to foretell: so many at a time are copied
+    that most are done at once, where there are that many behind them.
     """
     count, filled, to = np.int64(0), np.int64(0), np.uint64(gathered.ctypes.data)
     while turn + count < turns:
         i = np.int64(queue[turn + count])
         degree, start, part = degrees[i], starts[i], lines[i]
-        if degree > most or filled + degree > _PIECE or start + degree + _LANES > table[part, SLOTS] or table[part, NARROW] == 0:
+        if degree > most or filled + degree > _PIECE or table[part, NARROW] == 0:
             break
         if of.shape[0] > 0 and np.int64(of[i]) != group:
             break
@@ -136,9 +136,12 @@ def _gather(
             later = queue[turn + count + _AHEAD]
             _ask_for(table, lines[later], starts[later], degrees[later])
         begins[count] = filled
-        source = np.uint64(table[part, NARROW] + 4 * start)
+        source, near_end = np.uint64(table[part, NARROW] + 4 * start), start + degree + _LANES > table[part, SLOTS]
+        if near_end:
+            copy_at(to + np.uint64(4 * filled), source, 4 * degree)
         for edge in range(0, degree, _LANES):
-            copy_at(to + np.uint64(4 * (filled + edge)), source + np.uint64(4 * edge), np.int64(4 * _LANES))
+            if not near_end:
+                copy_at(to + np.uint64(4 * (filled + edge)), source + np.uint64(4 * edge), np.int64(4 * _LANES))
             for lane in range(_LANES):
                 owners[np.uint64(filled + edge + lane)] = count
         filled, count = filled + degree, count + 1

@@ -13,14 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Corrupt
+from storaged.store.pages import enlarge
 
 MANIFEST = "manifest.json"
 CRC_BYTES = 1 << 20
 """A checksum covers this much of a file."""
 
 
-def mapped(path: Path, entry: Mapping[str, Any], *, verify: bool) -> NDArray[Any]:
-    """The array of a file, read-only; Corrupt where it is missing, of another size than its entry says, or (``verify``) altered."""
+def mapped(path: Path, entry: Mapping[str, Any], *, verify: bool, large: bool = False) -> NDArray[Any]:
+    """The array of a file, read-only; Corrupt where it is missing, of another size than its entry says, or (``verify``) altered.
+
+    ``large``: in large pages, as of `storaged.store.pages`.
+    """
     dtype, shape = np.dtype(entry["dtype"]).newbyteorder("<"), tuple(int(extent) for extent in entry["shape"])
     expected = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
     try:
@@ -33,6 +37,8 @@ def mapped(path: Path, entry: Mapping[str, Any], *, verify: bool) -> NDArray[Any
             if verify:
                 _check_bytes(path, file, entry, lambda _: None)
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            if large:
+                enlarge(content)
     except FileNotFoundError as error:
         raise Corrupt(f"image file {path}: missing; build the version again") from error
     return np.frombuffer(content, dtype).reshape(shape)

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from asterism_proto.errors import Corrupt, NotFound
 from storaged.store.checked import MANIFEST, mapped
 from storaged.store.ordered import Ordered, opened
+from storaged.store.pages import settle
 
 FORMAT, READ = 3, (1, 2, 3)
 """Of the files as they are written, and those that can be read: the first has nothing twice over, the second no edge ids.
@@ -247,7 +248,7 @@ def _weighed_rows(side: Adjacency, named: RowWeights) -> Adjacency:
     return replace(side, weights=named.weights, sums=named.sums, hot=named.hot, cold=named.cold, packed=named.packed, time_sums=named.time_sums)
 
 
-def open_part(folder: Path, *, verify: bool) -> PartImage:
+def open_part(folder: Path, *, verify: bool, large: bool = False) -> PartImage:
     """Map the image in ``folder``, read-only.
 
     Parameters
@@ -256,6 +257,8 @@ def open_part(folder: Path, *, verify: bool) -> PartImage:
         As `storaged.store.image_writer` wrote it.
     verify : bool
         Read every byte and compare checksums; otherwise only the manifest and the sizes of files are checked.
+    large : bool
+        Have it in large pages: of what fits into memory, as `storaged.store.pages.fit` says.
 
     Raises
     ------
@@ -272,7 +275,9 @@ def open_part(folder: Path, *, verify: bool) -> PartImage:
         manifest = json.loads(raw)
         if manifest["format"] not in READ:
             raise Corrupt(f"image {folder}: format {manifest['format']}; this storaged reads {READ[0]} to {READ[-1]}: build the version again")
-        arrays = {name: mapped(folder / f"{name}.bin", entry, verify=verify) for name, entry in manifest["files"].items()}
+        if verify and large:
+            settle(folder)
+        arrays = {name: mapped(folder / f"{name}.bin", entry, verify=verify, large=large) for name, entry in manifest["files"].items()}
         return PartImage(
             part=int(manifest["part"]),
             parts=int(manifest["parts"]),

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 from tests.kit.images import Edges, Nodes, version_of
 from tests.law.checks.basis import require, require_counts, require_independent
-from tests.law.checks.hosts import sampling_of
+from tests.law.checks.hosts import ends_of, sampling_of
 
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
@@ -173,8 +173,8 @@ def layers_by_budgets_have_all_edges_among_them(scale: float) -> None:
         kept = [set(found[f"nodes.{kind}"].tolist()) for kind in (0, 1)]
         for (edge_type, src, dst), rows in EDGES.items():
             law = sorted((a, b, eid) for eid, (a, b, _) in enumerate(rows) if a in kept[src] and b in kept[dst])
-            near = np.repeat(found[f"nodes.{src}"], found[f"counts.{edge_type}"])
-            ends = near.tolist(), found[f"nodes.{dst}"][found[f"ends.{edge_type}"]].tolist()
+            rows, cols = ends_of(found, edge_type)
+            ends = found[f"nodes.{src}"][rows].tolist(), found[f"nodes.{dst}"][cols].tolist()
             told = sorted(zip(*ends, found[f"eids.{edge_type}"].tolist(), strict=True))
             require(told == law, f"edges of type {edge_type} are {told}, not all {law} among the nodes")
     more, less = replace(HOW, counts={0: (2, 3), 1: (1, 2)}), replace(HOW, counts={0: (2, 1), 1: (1, 1)})

@@ -50,3 +50,11 @@ def sampling_of(version: draw.Version, hosts: int = 1) -> sample.Sampling:
     published = route.Version(version=1, digest="d", totals=totals.Totals(parts=parts, by_share=measured))
     fanout: Any = _Straight(held)
     return sample.Sampling(space=space, version=published, fanout=fanout, call=Call.within(3600))
+
+
+def ends_of(found: sample.Sections, edge_type: int) -> tuple[sample.Types, sample.Types]:
+    """The numbers that edges out of some nodes begin at, and lead to, in whichever way a reply tells them."""
+    if f"rows.{edge_type}" in found:
+        return found[f"rows.{edge_type}"], found[f"cols.{edge_type}"]
+    counts = found[f"counts.{edge_type}"]
+    return np.repeat(np.arange(len(counts), dtype=np.int32), counts), found[f"ends.{edge_type}"]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tests.kit.images import Edges, Nodes, version_of
 from tests.law.checks.basis import require, require_counts, require_independent
-from tests.law.checks.hosts import sampling_of
+from tests.law.checks.hosts import ends_of, sampling_of
 
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
@@ -222,7 +222,7 @@ def ego_subgraphs_have_all_edges_among_what_is_grown(scale: float) -> None:
     how = subgraph.Subgraph(
         reach=reach, replace=False, uniform=True, direction=pb.OUT, seed=8, disjoint=True, every=False, want_edge_ids=False, want_weights=False
     )
-    what = read.Adjacent(edge_types=(1, 0), direction=pb.OUT, want_weights=False, want_edge_ids=False, sort="")
+    what = read.Adjacent(edge_types=(1, 0), direction=pb.OUT, want_weights=True, want_edge_ids=False, sort="")
     # Near each other, each in a word of bits of its own, and too far apart for bits.
     for hosts, apart in itertools.product((1, 3), (1, 64, 1 << 40)):
         seeds = apart * (np.arange(n, dtype=np.int64) % 4)
@@ -235,10 +235,10 @@ def ego_subgraphs_have_all_edges_among_what_is_grown(scale: float) -> None:
         require(set(zip(trees.tolist(), nodes.tolist(), strict=True)) == members, "ego subgraphs have other nodes than were grown")
         require(bool((found["seeds"] == np.searchsorted(trees, np.arange(n))).all()), "roots are not the first")
         for edge_type, edges in EDGES.items():
-            counts, cols = found[f"counts.{edge_type}"], found[f"ends.{edge_type}"]
-            rows = np.repeat(np.arange(len(counts)), counts)
-            told = sorted(zip(trees[rows].tolist(), trees[cols].tolist(), nodes[rows].tolist(), nodes[cols].tolist(), strict=True))
-            law = sorted((tree, tree, a, b) for a, b in edges for tree in range(n) if (tree, a) in members and (tree, b) in members)
+            rows, cols = ends_of(found, edge_type)
+            weights = found[f"weights.{edge_type}"].tolist()
+            told = sorted(zip(trees[rows].tolist(), trees[cols].tolist(), nodes[rows].tolist(), nodes[cols].tolist(), weights, strict=True))
+            law = sorted((tree, tree, a, b, w) for (a, b), w in edges.items() for tree in range(n) if (tree, a) in members and (tree, b) in members)
             require(told == law, f"ego subgraphs have other edges of type {edge_type} than all among their nodes")
 
 

@@ -215,7 +215,19 @@ MUTANTS: tuple[Mutant, ...] = (
         "storaged.kernel.marked",
         ("for edge in range(nbr.shape[0]):", "for edge in range(nbr.shape[0] - 1):"),
     ),
-    change("ranks that begin anew in every word", "tempting", "storaged.kernel.marked", ("firsts[touched[k]] = rank", "firsts[touched[k]] = begin")),
+    change("ranks that begin anew in every word", "tempting", "storaged.kernel.marks", ("firsts[touched[k]] = rank", "firsts[touched[k]] = first")),
+    change(
+        "rows side by side, each by the edges of the first one",
+        "tempting",
+        "storaged.kernel.marked",
+        ("starts[i] + np.int64(edge) - begins[owner]", "starts[i] + np.int64(edge)"),
+    ),
+    change(
+        "rows side by side, with what is copied behind them",
+        "tempting",
+        "storaged.kernel.marked",
+        ("filled, count = filled + degree, count + 1", "filled, count = filled + (degree + 15 & ~np.int64(15)), count + 1"),
+    ),
     change(
         "a group's rows by the targets of the one before", "tempting", "storaged.kernel.marked", ("group = np.int64(of[i])", "group += np.int64(1)")
     ),

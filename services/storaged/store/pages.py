@@ -1,0 +1,66 @@
+"""Images in large pages of memory, where the system has them for files and all of an image fits: reads at random then wait for the bytes alone,
+and not for where these are."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+LARGE, _PIECE = 1 << 21, 1 << 26
+"""Bytes of a large page, which are also those of the least file that they are asked for; and bytes that are read in one go."""
+_SHARE = 2
+"""An image is brought into large pages where it has no more than one in so many bytes of memory."""
+_POPULATE_READ = 22
+"""Of Linux 5.14 and later, where Python has no name for it: read all pages of a map now, and tell of a disk that fails by an error."""
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+def memory_bytes() -> int:
+    """How much memory this process may have: what the machine has, or its control group if that is less."""
+    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for path in _LIMITS:
+        with suppress(OSError, ValueError):
+            most = min(most, int(path.read_text()))
+    return most
+
+
+def fit(folders: Iterable[Path]) -> bool:
+    """Whether the files of these images leave half of the memory to others. Where they do not, what is read is better read in small pages."""
+    return sum(path.stat().st_size for folder in folders for path in folder.glob("*.bin")) * _SHARE <= memory_bytes()
+
+
+def enlarge(content: mmap.mmap) -> None:
+    """Ask for large pages under a map of a file; a system that has none does not mind."""
+    if len(content) >= LARGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):
+            content.madvise(mmap.MADV_HUGEPAGE)
+
+
+def settle(folder: Path) -> None:
+    """Have the files of an image that was written just now read into large pages: it is in small ones, as it was written.
+
+    What somebody has mapped stays as it is. Nothing else is changed by it, whatever fails.
+    """
+    if not hasattr(os, "posix_fadvise"):
+        return
+    for path in sorted(folder.glob("*.bin")):
+        with suppress(OSError), path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size < LARGE:
+                continue
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                enlarge(content)
+                for start in range(0, len(content), _PIECE):
+                    piece = start, min(_PIECE, len(content) - start)
+                    content.madvise(_POPULATE_READ, *piece)
+                    content.madvise(mmap.MADV_DONTNEED, *piece)  # it stays in memory, and counts as nobody's
+
+
+def settle_all(folders: Sequence[Path]) -> None:
+    """`settle` images that were written just now, where they fit."""
+    if fit(folders):
+        for folder in folders:
+            settle(folder)
