@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.bits import LOW, ONE, SHIFT
-from graphkit.jit import Whole, copy_at, f32_at, i64_at, inlined, kernel, prefetch_at, u32_at, view_at
+from graphkit.jit import Whole, copy_at, inlined, kernel, prefetch_at, view_at
 from storaged.kernel.between import ROW, TOTAL, first_from, steps_among
-from storaged.kernel.marks import ascends, enter, mark, rank_of, sort, target_at, told_of
-from storaged.kernel.table import EID, NARROW, NARROW_EID, NBR, SLOTS, WEIGHTS
+from storaged.kernel.marks import enter, rank_all, sort, target_at, told_of
+from storaged.kernel.table import NARROW, NBR, SLOTS, WEIGHTS
+from storaged.kernel.telling import eid_at, eids_of, read, tell, tell_gathered, width_of
 
 _MANY, _PIECE = 512, 1024
 """Edges that are listed before anything is told of them, and neighbors that are looked at in one go: all of it stays near."""
@@ -23,27 +24,7 @@ _AHEAD, _LINES = 12, 16
 """Rows, and cache lines of each, that are asked for before their turn."""
 _LOOKS = 4
 """Neighbors that are looked at in the time that a step of a search takes."""
-_S4 = np.uint64(4)
 _I64, _U32, _F32 = np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.float32)
-
-
-@inlined
-def _eids(table: NDArray[np.int64], part: np.int64, slot: np.int64) -> np.uint64:
-    """Where an edge's id is. No value is at an odd place: one more tells that ids have 64 bits there."""
-    narrow = table[part, NARROW_EID]
-    return np.uint64(table[part, EID] + 8 * slot + 1 if narrow == 0 else narrow + 4 * slot)
-
-
-@inlined
-def _width(eids: np.uint64) -> np.uint64:
-    """Bytes from one edge's id to the next one's."""
-    return _S4 << (eids & ONE)
-
-
-@inlined
-def _eid_at(eids: np.uint64) -> np.int64:
-    """The id of the edge of which `_eids` tells."""
-    return i64_at(eids - ONE, 0) if eids & ONE else np.int64(u32_at(eids, 0))
 
 
 @inlined
@@ -58,36 +39,6 @@ def _scan(nbr: NDArray[Any], low: np.uint64, words: NDArray[np.uint64], slots: N
         slots[kept] = edge
         kept += words[at >> SHIFT] >> (at & LOW) & ONE
     return kept
-
-
-@inlined
-def _tell(
-    nbr: NDArray[Any],
-    low: np.uint64,
-    words: NDArray[np.uint64],
-    firsts: NDArray[np.int32],
-    ranked: NDArray[np.int32],
-    places: NDArray[np.int32],
-    slots: NDArray[np.uint64],
-    held: np.uint64,
-    kept: np.uint64,
-    weights: NDArray[np.float32],
-    eids: np.uint64,
-    asked: bool,
-    out_places: NDArray[np.int32],
-    out_weights: NDArray[np.float32],
-    to: np.uint64,
-) -> None:
-    """Tell what is known of listed slots by now, and have them be the places of their edges' ids, which are asked for where they are wanted."""
-    width = _width(eids) * np.uint64(asked)  # where they are not wanted one line is asked for, again and again
-    if out_weights.shape[0] > 0:
-        for j in range(held, kept):
-            out_weights[to + j] = weights[slots[j]] if weights.shape[0] > 0 else np.float32(1.0)
-    for j in range(held, kept):
-        edge = slots[j]
-        out_places[to + j] = told_of(rank_of(np.uint64(nbr[edge]) - low, words, firsts), ranked, places)
-        slots[j] = eids + width * edge
-        prefetch_at(slots[j])
 
 
 @inlined
@@ -149,54 +100,6 @@ def _gather(
 
 
 @inlined
-def _tell_gathered(
-    table: NDArray[np.int64],
-    lines: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    queue: NDArray[np.int32],
-    turn: np.int64,
-    gathered: NDArray[np.uint32],
-    owners: NDArray[np.int32],
-    begins: NDArray[np.int64],
-    low: np.uint64,
-    words: NDArray[np.uint64],
-    firsts: NDArray[np.int32],
-    ranked: NDArray[np.int32],
-    places: NDArray[np.int32],
-    slots: NDArray[np.uint64],
-    held: np.uint64,
-    kept: np.uint64,
-    asked: bool,
-    sizes: NDArray[np.int32],
-    out_places: NDArray[np.int32],
-    out_weights: NDArray[np.float32],
-    to: np.uint64,
-) -> None:
-    """As `_tell`, for neighbors of several rows, each of which has so many edges more."""
-    for j in range(held, kept):
-        edge = slots[j]
-        owner = np.uint64(owners[edge])
-        i = np.uint64(queue[np.uint64(turn) + owner])
-        part, slot = lines[i], starts[i] + np.int64(edge) - begins[owner]
-        sizes[i] += 1
-        if out_weights.shape[0] > 0:
-            heavy = np.uint64(table[part, WEIGHTS])
-            out_weights[to + j] = f32_at(heavy, slot) if heavy != 0 else np.float32(1.0)
-        out_places[to + j] = told_of(rank_of(np.uint64(gathered[edge]) - low, words, firsts), ranked, places)
-        if asked:
-            slots[j] = _eids(table, part, slot)
-            prefetch_at(slots[j])
-
-
-@inlined
-def _read(slots: NDArray[np.uint64], kept: np.uint64, out_eids: NDArray[np.int64], to: np.uint64) -> None:
-    """Read the ids of edges, of which it is known by now where they are."""
-    if out_eids.shape[0] > 0:
-        for j in range(kept):
-            out_eids[to + j] = _eid_at(slots[j])
-
-
-@inlined
 def _seek(
     nbr: NDArray[Any],
     ids: NDArray[np.int64],
@@ -222,10 +125,79 @@ def _seek(
                 if out_weights.shape[0] > 0:
                     out_weights[to] = weights[slot] if weights.shape[0] > 0 else np.float32(1.0)
                 if out_eids.shape[0] > 0:
-                    out_eids[to] = _eid_at(eids + _width(eids) * np.uint64(slot))
+                    out_eids[to] = eid_at(eids + width_of(eids) * np.uint64(slot))
             to += ONE
             slot += 1
     return to
+
+
+@inlined
+def _seek_row(
+    table: NDArray[np.int64],
+    part: np.int64,
+    start: np.int64,
+    degree: np.int64,
+    ids: NDArray[np.int64],
+    ranked: NDArray[np.int32],
+    begin: Whole,
+    end: Whole,
+    places: NDArray[np.int32],
+    out_places: NDArray[np.int32],
+    out_weights: NDArray[np.float32],
+    out_eids: NDArray[np.int64],
+    to: np.uint64,
+) -> np.uint64:
+    """`_seek` in a row, whatever it is made of."""
+    narrow, eids = table[part, NARROW], eids_of(table, part, start)
+    weights = view_at(table[part, WEIGHTS] + 4 * start, np.int64(0) if table[part, WEIGHTS] == 0 else degree, _F32)
+    short, wide = view_at(narrow + 4 * start, degree, _U32), view_at(table[part, NBR] + 8 * start, degree, _I64)
+    rest = ids, ranked, begin, end, places, weights, eids, out_places, out_weights, out_eids, to
+    return _seek(short, *rest) if narrow != 0 else _seek(wide, *rest)
+
+
+@inlined
+def _look(
+    table: NDArray[np.int64],
+    part: np.int64,
+    start: np.int64,
+    degree: np.int64,
+    low: np.uint64,
+    words: NDArray[np.uint64],
+    firsts: NDArray[np.int32],
+    ranked: NDArray[np.int32],
+    places: NDArray[np.int32],
+    slots: NDArray[np.uint64],
+    kept: np.uint64,
+    asked: bool,
+    out_places: NDArray[np.int32],
+    out_weights: NDArray[np.float32],
+    out_eids: NDArray[np.int64],
+    to: np.uint64,
+) -> tuple[np.uint64, np.uint64]:
+    """Look at all neighbors of a long row, piece after piece; the edges that all is told of then, and those that are listed behind them.
+
+    Where there is no room for these any more, nothing is told of the last piece, and it ends there.
+    """
+    narrow, piece, room = table[part, NARROW], np.int64(0), np.uint64(out_places.shape[0])
+    while piece < degree:
+        at, size, held = start + piece, min(degree - piece, np.int64(_PIECE)), kept
+        short, wide = view_at(narrow + 4 * at, size, _U32), view_at(table[part, NBR] + 8 * at, size, _I64)
+        kept = _scan(short, low, words, slots, held) if narrow != 0 else _scan(wide, low, words, slots, held)
+        if room - to < kept:
+            break
+        piece += size
+        if kept == held:
+            continue
+        eids = eids_of(table, part, at)
+        weights = view_at(table[part, WEIGHTS] + 4 * at, np.int64(0) if table[part, WEIGHTS] == 0 else size, _F32)
+        if narrow != 0:
+            tell(short, low, words, firsts, ranked, places, slots, held, kept, weights, eids, asked, out_places, out_weights, to)
+        else:
+            tell(wide, low, words, firsts, ranked, places, slots, held, kept, weights, eids, asked, out_places, out_weights, to)
+        if kept > _MANY:
+            read(slots, kept, out_eids, to)
+            to, kept = to + kept, np.uint64(0)
+    return to, kept
 
 
 @inlined
@@ -312,30 +284,23 @@ def between_marked(
     turns, asked = np.int64(_queue(degrees, np.int64(state[ROW]), sizes, queue)), out_eids.shape[0] > 0
     if not grouped:
         end = np.int64(ids.shape[0])
-        marked = np.int64(mark(ids, begin, end, low, words, touched))
-        straight = ascends(ids, begin, end)
-        sound, ascending = enter(words, touched, marked, firsts, begin) == end, straight
-        if sound and not straight:
-            sort(ids, begin, end, low, words, firsts, ranked)
+        marked, straight, sound = rank_all(ids, begin, end, low, words, touched, firsts, ranked)
+        ascending = straight
     order = ranked[:0] if straight else ranked
     gathered, owners, begins = np.empty(_PIECE + _LANES, np.uint32), np.empty(_PIECE + _LANES, np.int32), np.empty(_PIECE, np.int64)
     while sound and turn < turns:
         i = np.int64(queue[turn])
         degree, part, own = degrees[i], lines[i], to + kept
         if grouped and np.int64(of[i]) != group:
-            _read(slots, kept, out_eids, to)
-            to, kept = own, np.uint64(0)
             for k in range(marked):
                 words[touched[k]] = 0
             group = np.int64(of[i])
             begin = np.int64(first_from(groups, end, np.int64(groups.shape[0]), group))
             end = np.int64(first_from(groups, begin, np.int64(groups.shape[0]), group + 1))
-            marked, straight = np.int64(mark(ids, begin, end, low, words, touched)), ascends(ids, begin, end)
-            sound, ascending = enter(words, touched, marked, firsts, begin) == end, straight
-            if sound and not straight:
-                sort(ids, begin, end, low, words, firsts, ranked)
+            marked, straight, sound = rank_all(ids, begin, end, low, words, touched, firsts, ranked)
+            ascending = straight
             order = ranked[:0] if straight else ranked
-        few, narrow, piece = _LOOKS * (end - begin) if sound else np.int64(0), table[part, NARROW], np.int64(0)
+        few = _LOOKS * (end - begin) if sound else np.int64(0)
         count, filled = _gather(
             table, lines, starts, degrees, of, group, min(few, np.int64(_SHORT)), queue, turn, turns, gathered, owners, begins
         )  # fmt: skip
@@ -344,56 +309,36 @@ def between_marked(
             kept = _scan(gathered[:filled], low, words, slots, held)
             if room - to < kept:
                 break
-            _tell_gathered(
+            tell_gathered(
                 table, lines, starts, queue, turn, gathered, owners, begins, low, words, firsts, order, places, slots, held, kept, asked, sizes,
                 out_places, out_weights, to,
             )  # fmt: skip
             turn, own = turn + count, to + kept
             if kept > _MANY:
-                _read(slots, kept, out_eids, to)
+                read(slots, kept, out_eids, to)
                 to, kept = own, np.uint64(0)
             continue
         if turn + _AHEAD < turns:
             later = queue[turn + _AHEAD]
             _ask_for(table, lines[later], starts[later], degrees[later])
         if few > 0 and degree > few and degree > few * np.int64(steps_among(degree)):
-            _read(slots, kept, out_eids, to)
-            to, kept, piece = own, np.uint64(0), degree
+            read(slots, kept, out_eids, to)
+            to, kept = own, np.uint64(0)
             if not ascending:
                 touched[:marked].sort()
                 enter(words, touched, marked, firsts, begin)
                 sort(ids, begin, end, low, words, firsts, ranked)
                 ascending = True
-            eids = _eids(table, part, starts[i])
-            weights = view_at(table[part, WEIGHTS] + 4 * starts[i], np.int64(0) if table[part, WEIGHTS] == 0 else degree, _F32)
-            short, wide = view_at(narrow + 4 * starts[i], degree, _U32), view_at(table[part, NBR] + 8 * starts[i], degree, _I64)
-            rest = ids, order, begin, end, places, weights, eids, out_places, out_weights, out_eids, to
-            to = _seek(short, *rest) if narrow != 0 else _seek(wide, *rest)
-        while few > 0 and piece < degree:
-            at, size, held = starts[i] + piece, min(degree - piece, np.int64(_PIECE)), kept
-            short, wide = view_at(narrow + 4 * at, size, _U32), view_at(table[part, NBR] + 8 * at, size, _I64)
-            kept = _scan(short, low, words, slots, held) if narrow != 0 else _scan(wide, low, words, slots, held)
-            if room - to < kept:
-                break
-            piece += size
-            if kept == held:
-                continue
-            eids = _eids(table, part, at)
-            weights = view_at(table[part, WEIGHTS] + 4 * at, np.int64(0) if table[part, WEIGHTS] == 0 else size, _F32)
-            if narrow != 0:
-                _tell(short, low, words, firsts, order, places, slots, held, kept, weights, eids, asked, out_places, out_weights, to)
-            else:
-                _tell(wide, low, words, firsts, order, places, slots, held, kept, weights, eids, asked, out_places, out_weights, to)
-            if kept > _MANY:
-                _read(slots, kept, out_eids, to)
-                to, kept = to + kept, np.uint64(0)
+            to = _seek_row(table, part, starts[i], degree, ids, order, begin, end, places, out_places, out_weights, out_eids, to)
+        elif few > 0:
+            to, kept = _look(
+                table, part, starts[i], degree, low, words, firsts, order, places, slots, kept, asked, out_places, out_weights, out_eids, to
+            )  # fmt: skip
         if to > room or room - to < kept:
             break
-        sizes[i] = np.int32(to + kept - own)
-        turn += 1
-        own = to + kept
+        sizes[i], turn, own = np.int32(to + kept - own), turn + 1, to + kept
     kept = own - min(to, own)
-    _read(slots, kept, out_eids, min(to, own))
+    read(slots, kept, out_eids, min(to, own))
     for k in range(marked):
         words[touched[k]] = 0
     state[ROW], state[TOTAL] = queue[turn] if turn < turns else degrees.shape[0], np.int64(own)

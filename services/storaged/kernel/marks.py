@@ -58,6 +58,25 @@ def sort(
 
 
 @inlined
+def rank_all(
+    ids: NDArray[np.int64],
+    begin: Whole,
+    end: Whole,
+    low: np.uint64,
+    words: NDArray[np.uint64],
+    touched: NDArray[np.int32],
+    firsts: NDArray[np.int32],
+    ranked: NDArray[np.int32],
+) -> tuple[np.int64, bool, bool]:
+    """Mark and rank targets; how many words were touched, whether ranks are places among them, and whether none is there twice."""
+    count, straight = np.int64(mark(ids, begin, end, low, words, touched)), ascends(ids, begin, end)
+    sound = np.int64(enter(words, touched, count, firsts, begin)) == end
+    if sound and not straight:
+        sort(ids, begin, end, low, words, firsts, ranked)
+    return count, straight, bool(sound)
+
+
+@inlined
 def target_at(rank: np.uint64, ranked: NDArray[np.int32]) -> np.uint64:
     """The place of a target among all by its rank; no order: it is its rank."""
     return np.uint64(ranked[rank]) if ranked.shape[0] > 0 else rank

@@ -219,7 +219,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "rows side by side, each by the edges of the first one",
         "tempting",
-        "storaged.kernel.marked",
+        "storaged.kernel.telling",
         ("starts[i] + np.int64(edge) - begins[owner]", "starts[i] + np.int64(edge)"),
     ),
     change(

@@ -1,0 +1,112 @@
+"""What is told of edges that lead to targets: whose they are, what they weigh, and their ids, which are read when they are near."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkit.bits import ONE
+from graphkit.jit import f32_at, i64_at, inlined, prefetch_at, u32_at
+from storaged.kernel.marks import rank_of, told_of
+from storaged.kernel.table import EID, NARROW_EID, WEIGHTS
+
+_S4 = np.uint64(4)
+
+
+@inlined
+def eids_of(table: NDArray[np.int64], part: np.int64, slot: np.int64) -> np.uint64:
+    """Where an edge's id is. No value is at an odd place: one more tells that ids have 64 bits there."""
+    narrow = table[part, NARROW_EID]
+    return np.uint64(table[part, EID] + 8 * slot + 1 if narrow == 0 else narrow + 4 * slot)
+
+
+@inlined
+def width_of(eids: np.uint64) -> np.uint64:
+    """Bytes from one edge's id to the next one's."""
+    return _S4 << (eids & ONE)
+
+
+@inlined
+def eid_at(eids: np.uint64) -> np.int64:
+    """The id of the edge of which `eids_of` tells."""
+    return i64_at(eids - ONE, 0) if eids & ONE else np.int64(u32_at(eids, 0))
+
+
+@inlined
+def tell(
+    nbr: NDArray[Any],
+    low: np.uint64,
+    words: NDArray[np.uint64],
+    firsts: NDArray[np.int32],
+    ranked: NDArray[np.int32],
+    places: NDArray[np.int32],
+    slots: NDArray[np.uint64],
+    held: np.uint64,
+    kept: np.uint64,
+    weights: NDArray[np.float32],
+    eids: np.uint64,
+    asked: bool,
+    out_places: NDArray[np.int32],
+    out_weights: NDArray[np.float32],
+    to: np.uint64,
+) -> None:
+    """Tell what is known of listed slots by now, and have them be the places of their edges' ids, which are asked for where they are wanted."""
+    width = width_of(eids) * np.uint64(asked)  # where they are not wanted one line is asked for, again and again
+    if out_weights.shape[0] > 0:
+        for j in range(held, kept):
+            out_weights[to + j] = weights[slots[j]] if weights.shape[0] > 0 else np.float32(1.0)
+    for j in range(held, kept):
+        edge = slots[j]
+        out_places[to + j] = told_of(rank_of(np.uint64(nbr[edge]) - low, words, firsts), ranked, places)
+        slots[j] = eids + width * edge
+        prefetch_at(slots[j])
+
+
+@inlined
+def tell_gathered(
+    table: NDArray[np.int64],
+    lines: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    queue: NDArray[np.int32],
+    turn: np.int64,
+    gathered: NDArray[np.uint32],
+    owners: NDArray[np.int32],
+    begins: NDArray[np.int64],
+    low: np.uint64,
+    words: NDArray[np.uint64],
+    firsts: NDArray[np.int32],
+    ranked: NDArray[np.int32],
+    places: NDArray[np.int32],
+    slots: NDArray[np.uint64],
+    held: np.uint64,
+    kept: np.uint64,
+    asked: bool,
+    sizes: NDArray[np.int32],
+    out_places: NDArray[np.int32],
+    out_weights: NDArray[np.float32],
+    to: np.uint64,
+) -> None:
+    """As `tell`, for neighbors of several rows, each of which has so many edges more."""
+    for j in range(held, kept):
+        edge = slots[j]
+        owner = np.uint64(owners[edge])
+        i = np.uint64(queue[np.uint64(turn) + owner])
+        part, slot = lines[i], starts[i] + np.int64(edge) - begins[owner]
+        sizes[i] += 1
+        if out_weights.shape[0] > 0:
+            heavy = np.uint64(table[part, WEIGHTS])
+            out_weights[to + j] = f32_at(heavy, slot) if heavy != 0 else np.float32(1.0)
+        out_places[to + j] = told_of(rank_of(np.uint64(gathered[edge]) - low, words, firsts), ranked, places)
+        if asked:
+            slots[j] = eids_of(table, part, slot)
+            prefetch_at(slots[j])
+
+
+@inlined
+def read(slots: NDArray[np.uint64], kept: np.uint64, out_eids: NDArray[np.int64], to: np.uint64) -> None:
+    """Read the ids of edges, of which it is known by now where they are."""
+    if out_eids.shape[0] > 0:
+        for j in range(kept):
+            out_eids[to + j] = eid_at(slots[j])
