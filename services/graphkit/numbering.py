@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkit import ranks
 from graphkit.jit import inlined, kernel, prefetch, settled
 from graphkit.rng import derive, mix64
 
@@ -18,6 +19,8 @@ _KEPT, _KEPT_SLOTS = 8, 1 << 20
 _DENSE = 4
 """Slots for each id at most, where ids have slots of their own."""
 _LAST_TURN = (1 << 12) - 1
+_FEW_WORDS, _WORDS_EACH, _MOST_WORDS = 1 << 10, 4, 1 << 17
+"""Words of bits that are gone through in no time, as many more for each id, and as many as stay near: 1 MiB."""
 _TURN, _HASH, _S32, _LOW, _ONE = np.uint64(52), np.uint64(44), np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(1)
 
 
@@ -83,10 +86,16 @@ def _assign(
 
 @kernel
 def _refill(
-    turn: np.uint64, table: NDArray[np.uint64], node_ids: NDArray[np.int64], node_trees: NDArray[np.int32], count: np.int64, apart: bool
+    turn: np.uint64,
+    table: NDArray[np.uint64],
+    node_ids: NDArray[np.int64],
+    node_trees: NDArray[np.int32],
+    first: np.int64,
+    count: np.int64,
+    apart: bool,
 ) -> None:
     mask = np.uint64(table.shape[0] - 1)
-    for i in range(count):
+    for i in range(first, count):
         at = _hash(node_ids[i], node_trees[i], apart)
         mark = turn << _TURN | at >> _HASH << _S32
         at &= mask
@@ -166,13 +175,32 @@ class _Room:
         self.table = np.zeros(slots, np.uint64)
         self.ids, self.trees = np.zeros(slots // 3 + 1, np.int64), np.zeros(slots // 3 + 1, np.int32)
         self.turn = 0
+        self.words, self.firsts, self.by_rank = np.zeros(0, np.uint64), np.zeros(0, np.int32), np.zeros(0, np.int32)
+        self.used = 0
+        """Words that may have bits."""
 
     @property
     def slots(self) -> int:
         return self.table.size
 
+    def make_room(self, nodes: int, count: int, words: int) -> None:
+        """Have room for so many nodes, of which ``count`` are there, and for so many words of bits."""
+        if self.ids.size <= nodes:
+            ids, trees = np.zeros(2 * nodes, np.int64), np.zeros(2 * nodes, np.int32)
+            ids[:count], trees[:count] = self.ids[:count], self.trees[:count]
+            self.ids, self.trees = ids, trees
+        if self.by_rank.size < nodes:
+            self.by_rank = np.zeros(2 * nodes, np.int32)
+        if self.words.size < words:
+            larger = np.zeros(2 * words, np.uint64)
+            larger[: self.used] = self.words[: self.used]
+            self.words, self.firsts = larger, np.zeros(2 * words, np.int32)
+        self.used = max(self.used, words)
+
     def begin(self) -> None:
-        """Forget what is in the slots."""
+        """Forget what is in the slots and words."""
+        self.words[: self.used] = 0
+        self.used = 0
         if self.turn == _LAST_TURN:
             self.table.fill(0)
             self.turn = 0
@@ -191,7 +219,7 @@ class _Rooms(threading.local):
         return room
 
     def give_back(self, room: _Room) -> None:
-        if room.slots <= _KEPT_SLOTS and len(self._free) < _KEPT:
+        if max(room.slots, room.ids.size) <= _KEPT_SLOTS and len(self._free) < _KEPT:
             self._free.append(room)
 
 
@@ -208,6 +236,7 @@ class Numbering:
         self._room = _rooms.take()
         self._count = np.zeros(1, np.int64)
         self._apart = False
+        self._hashed = self._marked = 0  # nodes that are in the table, and that have their bits
 
     @classmethod
     @contextmanager
@@ -229,7 +258,7 @@ class Numbering:
     @property
     def trees(self) -> NDArray[np.int32]:
         """int32[n]: the tree of each node, 0 where there are no trees."""
-        return self._room.trees[: len(self)]
+        return self._room.trees[: len(self)] if self._apart else np.zeros(len(self), np.int32)
 
     def assign(self, ids: NDArray[np.int64], trees: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
         """The number of each node, new ones in the order in which they come.
@@ -246,21 +275,49 @@ class Numbering:
         int32[n]
         """
         self._apart = trees is not None
-        out = np.empty(ids.size, np.int32)
-        ids, of = settled(ids), settled(np.zeros(0, np.int32) if trees is None else trees)
+        out, ids = np.empty(ids.size, np.int32), settled(ids)
+        if trees is None and self._by_rank(ids, out):
+            return out
+        of = settled(np.zeros(0, np.int32) if trees is None else trees)
+        while 3 * len(self) >= self._room.slots:
+            self._grow()
+        if self._hashed < len(self):
+            self._fill()
         at = self._go_on(ids, of, 0, out)
         while at < ids.size:
             self._grow()
             at = self._go_on(ids, of, at, out)
+        self._hashed = len(self)
         return out
+
+    def _by_rank(self, ids: NDArray[np.int64], out: NDArray[np.int32]) -> bool:
+        """Number ids by bits where they are many for what the largest of them takes in words; whether they are."""
+        room, known = self._room, len(self)
+        others = settled(room.ids[self._marked : known])
+        words = max((max(int(ids.max(initial=0)), int(others.max(initial=0))) >> 6) + 2, room.used)
+        if words > min(_FEW_WORDS + _WORDS_EACH * ids.size, _MOST_WORDS):
+            return False
+        room.make_room(known + ids.size, known, words)
+        if others.size:
+            ranks.mark(others, room.words)
+        ranks.assign(ids, room.words[:words], room.firsts, room.by_rank, room.ids, self._count, out)
+        self._marked = len(self)
+        return True
+
+    def _fill(self) -> None:
+        """Have all nodes in the table."""
+        room = self._room
+        _refill(np.uint64(room.turn), room.table, room.ids, room.trees, np.int64(self._hashed), np.int64(len(self)), self._apart)
+        self._hashed = len(self)
 
     def _go_on(self, ids: NDArray[np.int64], trees: NDArray[np.int32], at: int, out: NDArray[np.int32]) -> int:
         room = self._room
         return int(_assign(ids, trees, np.int64(at), np.uint64(room.turn), room.table, room.ids, room.trees, self._count, out))
 
     def _grow(self) -> None:
-        room = _Room(2 * self._room.slots)
-        room.begin()
-        room.ids[: len(self)], room.trees[: len(self)] = self.ids, self.trees
-        _refill(np.uint64(room.turn), room.table, room.ids, room.trees, np.int64(len(self)), self._apart)
-        self._room = room
+        old, self._room = self._room, _Room(2 * self._room.slots)
+        self._room.begin()
+        self._room.make_room(len(self), 0, 0)
+        self._room.ids[: len(self)], self._room.trees[: len(self)] = old.ids[: len(self)], old.trees[: len(self)]
+        self._hashed = self._marked = 0
+        self._fill()

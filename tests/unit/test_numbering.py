@@ -21,6 +21,22 @@ def test_nodes_are_numbered_in_the_order_in_which_they_come(batches: list[list[t
     assert list(zip(numbering.ids.tolist(), numbering.trees.tolist(), strict=True)) == list(known)
 
 
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.tuples(st.sampled_from([3, 70, 5000, 70_000, 1 << 40]), st.integers(0, 400), st.integers(0, 9)), max_size=7))
+def test_ids_near_each_other_and_far_apart_are_numbered_alike(batches: list[tuple[int, int, int]]) -> None:
+    """By bits and by hashes, one after the other in any order, over several numberings that use the same rooms."""
+    for turn in range(2):
+        with Numbering.several(2) as (numbering, other):
+            known: dict[int, int] = {}
+            for width, size, seed in batches:
+                ids = np.random.default_rng([seed, turn]).integers(-1, width, size)
+                found = numbering.assign(ids)
+                assert found.tolist() == [known.setdefault(i, len(known)) if i >= 0 else -1 for i in ids.tolist()]
+                assert other.assign(ids[:3]).max(initial=-1) < 3 * len(batches)
+            assert numbering.ids.tolist() == list(known)
+            assert numbering.trees.tolist() == [0] * len(known)
+
+
 def test_numbering_grows_and_keeps_what_it_gave() -> None:
     rng = np.random.default_rng(3)
     ids = rng.integers(0, 2**62, 50_000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,6 @@ I32 = NDArray[np.int32]
 
 _ROUNDS = 1 << 14
 """Between looks at the clock: some tens of milliseconds."""
-T = TypeVar("T", bound=np.generic)
 
 LEAST, MOST = 1e-3, 1e3
 """Of p and q: beyond, a step by acceptance takes too many attempts."""

@@ -1,0 +1,80 @@
+"""Numbers of nodes whose ids lie near each other: of each id a bit, and by the rank of that its number. No hash, and nothing to compare."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkit.bits import LOW, ONE, SHIFT, ones, ones_below
+from graphkit.jit import inlined, kernel
+
+
+@kernel
+def mark(ids: NDArray[np.int64], words: NDArray[np.uint64]) -> None:
+    """Set the bits of ids, all of them 0 or more."""
+    for i in range(ids.shape[0]):
+        at = np.uint64(ids[i])
+        words[at >> SHIFT] |= ONE << (at & LOW)
+
+
+@inlined
+def _rank(at: np.uint64, words: NDArray[np.uint64], firsts: NDArray[np.int32]) -> np.uint64:
+    """How many ids are smaller."""
+    word = at >> SHIFT
+    return np.uint64(firsts[word]) + ones_below(words[word], at & LOW)
+
+
+@kernel
+def assign(
+    ids: NDArray[np.int64],
+    words: NDArray[np.uint64],
+    firsts: NDArray[np.int32],
+    by_rank: NDArray[np.int32],
+    node_ids: NDArray[np.int64],
+    count: NDArray[np.int64],
+    out: NDArray[np.int32],
+) -> None:
+    """Number ids, new ones in the order in which they come.
+
+    Parameters
+    ----------
+    ids : int64[n]
+        Below 0: no node.
+    words : uint64[w], inout
+        The bits of the nodes that have numbers; the last word is nobody's.
+    firsts : int32[w]
+        Room to work in.
+    by_rank : int32[count + n]
+        Likewise.
+    node_ids : int64[count + n + 1], inout
+        The nodes by number.
+    count : int64[1], inout
+        How many have one.
+    out : int32[n], out
+        The number of each; -1 for no node.
+
+    Notes
+    -----
+    All of it stays in a cache where the largest id is not above some millions. Jacobson 1989, Space-efficient static trees and graphs,
+    section 2: rank by a directory and a count within the word.
+    """
+    nowhere, fresh = np.uint64(64 * (words.shape[0] - 1)), np.uint64(count[0])
+    for i in range(ids.shape[0]):
+        # Whether it is new is hard to foretell: it is written in any case, and counts or does not.
+        at = np.uint64(ids[i]) if ids[i] >= 0 else nowhere
+        word, bit = words[at >> SHIFT], ONE << (at & LOW)
+        node_ids[fresh] = ids[i]
+        fresh += np.uint64((word & bit == 0) & (ids[i] >= 0))
+        words[at >> SHIFT] = word | bit
+    rank = np.int64(0)
+    for k in range(words.shape[0]):
+        firsts[k] = rank
+        rank += np.int64(ones(words[k]))
+    for number in range(fresh):
+        by_rank[_rank(np.uint64(node_ids[number]), words, firsts)] = number
+    for i in range(ids.shape[0]):
+        at = np.uint64(ids[i]) if ids[i] >= 0 else nowhere
+        found = by_rank[min(_rank(at, words, firsts), fresh - np.uint64(fresh > 0))]
+        out[i] = found if ids[i] >= 0 else np.int32(-1)
+    words[words.shape[0] - 1] = 0
+    count[0] = fresh
