@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from storaged.store import pages
-from storaged.store.pages import LARGE, enlarge, fit, memory_bytes, settle, settle_all
+from storaged.store.pages import LARGE, enlarge, fit, settle, settle_all
 
 
 def resident(path: Path) -> float:
@@ -53,30 +53,22 @@ def test_images_fit_where_they_leave_half_of_the_memory(tmp_path: Path, monkeypa
     for folder in folders[:2]:
         folder.mkdir()
         written(folder, "some", 1000)
-    monkeypatch.setattr(pages, "memory_bytes", lambda: 4000)
+    monkeypatch.setattr(pages, "available_bytes", lambda: 4000)
     assert fit(folders)  # the third is not there
-    monkeypatch.setattr(pages, "memory_bytes", lambda: 3999)
+    monkeypatch.setattr(pages, "available_bytes", lambda: 3999)
     assert not fit(folders)
     assert fit(folders[:1])
+    monkeypatch.setattr(pages, "available_bytes", lambda: None)
+    assert not fit(folders)
 
 
 def test_what_does_not_fit_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settled: list[Path] = []
     monkeypatch.setattr(pages, "settle", settled.append)
     written(tmp_path, "some", 1000)
-    monkeypatch.setattr(pages, "memory_bytes", lambda: 1999)
+    monkeypatch.setattr(pages, "available_bytes", lambda: 1999)
     settle_all([tmp_path])
     assert not settled
-    monkeypatch.setattr(pages, "memory_bytes", lambda: 2000)
+    monkeypatch.setattr(pages, "available_bytes", lambda: 2000)
     settle_all([tmp_path])
     assert settled == [tmp_path]
-
-
-def test_a_control_group_is_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = memory_bytes()
-    assert whole > 1 << 28
-    limit = tmp_path / "memory.max"
-    monkeypatch.setattr(pages, "_LIMITS", (tmp_path / "nothing", limit))
-    for told, expected in (("max\n", None), (f"{1 << 27}\n", 1 << 27), (f"{1 << 62}\n", None)):
-        limit.write_text(told)
-        assert memory_bytes() == expected or (expected is None and memory_bytes() >= whole)

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from asterism.export import adjacency, assign, coarsening, metis, streaming
 from asterism.export.layout import NodeTable
-from asterism.export.memory import available_bytes
 from asterism.export.pairs import Pairs, firsts_of, read_pairs
 from asterism.export.plan import Kind
 from asterism.export.run import Meter, Run
 from asterism.export.source import Array
 from asterism_proto.errors import InvalidRequest, NotReady
+from asterism_proto.memory import available_bytes
 
 log = logging.getLogger("asterism.export")
 

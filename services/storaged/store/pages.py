@@ -9,27 +9,23 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from asterism_proto.memory import available_bytes
+
 LARGE, _PIECE = 1 << 21, 1 << 26
 """Bytes of a large page, which are also those of the least file that they are asked for; and bytes that are read in one go."""
 _SHARE = 2
 """An image is brought into large pages where it has no more than one in so many bytes of memory."""
 _POPULATE_READ = 22
 """Of Linux 5.14 and later, where Python has no name for it: read all pages of a map now, and tell of a disk that fails by an error."""
-_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-
-
-def memory_bytes() -> int:
-    """How much memory this process may have: what the machine has, or its control group if that is less."""
-    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    for path in _LIMITS:
-        with suppress(OSError, ValueError):
-            most = min(most, int(path.read_text()))
-    return most
 
 
 def fit(folders: Iterable[Path]) -> bool:
-    """Whether the files of these images leave half of the memory to others. Where they do not, what is read is better read in small pages."""
-    return sum(path.stat().st_size for folder in folders for path in folder.glob("*.bin")) * _SHARE <= memory_bytes()
+    """Whether the files of these images leave half of the memory that is to be had to others; False where nobody says how much that is.
+
+    Where they do not, what is read is better read in small pages.
+    """
+    size = sum(path.stat().st_size for folder in folders for path in folder.glob("*.bin"))
+    return size * _SHARE <= (available_bytes() or -1)
 
 
 def enlarge(content: mmap.mmap) -> None:

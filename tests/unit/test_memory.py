@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asterism.export import memory
+from asterism_proto import memory
 
 GIB = 1 << 30
 
