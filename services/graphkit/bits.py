@@ -29,6 +29,13 @@ def ones_below(word: np.uint64, bit: np.uint64) -> np.uint64:
     return ones(word & ((ONE << bit) - ONE))
 
 
+@inlined
+def rank_of(at: np.uint64, words: NDArray[np.uint64], firsts: NDArray[np.int32]) -> np.uint64:
+    """How many numbers of a set are smaller, ``firsts`` being how many are in the words before each."""
+    word = at >> SHIFT
+    return np.uint64(firsts[word]) + ones_below(words[word], at & LOW)
+
+
 @kernel
 def _ascend(ids: NDArray[np.int64]) -> bool:
     ascending = True

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.bits import LOW, ONE, SHIFT, ones, ones_below
-from graphkit.jit import inlined, kernel
+from graphkit.bits import LOW, ONE, SHIFT, ones, rank_of
+from graphkit.jit import kernel
 
 
 @kernel
@@ -15,13 +15,6 @@ def mark(ids: NDArray[np.int64], words: NDArray[np.uint64]) -> None:
     for i in range(ids.shape[0]):
         at = np.uint64(ids[i])
         words[at >> SHIFT] |= ONE << (at & LOW)
-
-
-@inlined
-def _rank(at: np.uint64, words: NDArray[np.uint64], firsts: NDArray[np.int32]) -> np.uint64:
-    """How many ids are smaller."""
-    word = at >> SHIFT
-    return np.uint64(firsts[word]) + ones_below(words[word], at & LOW)
 
 
 @kernel
@@ -71,10 +64,10 @@ def assign(
         firsts[k] = rank
         rank += np.int64(ones(words[k]))
     for number in range(fresh):
-        by_rank[_rank(np.uint64(node_ids[number]), words, firsts)] = number
+        by_rank[rank_of(np.uint64(node_ids[number]), words, firsts)] = number
     for i in range(ids.shape[0]):
         at = np.uint64(ids[i]) if ids[i] >= 0 else nowhere
-        found = by_rank[min(_rank(at, words, firsts), fresh - np.uint64(fresh > 0))]
+        found = by_rank[min(rank_of(at, words, firsts), fresh - np.uint64(fresh > 0))]
         out[i] = found if ids[i] >= 0 else np.int32(-1)
     words[words.shape[0] - 1] = 0
     count[0] = fresh

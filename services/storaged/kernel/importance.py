@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.bits import LOW, ONE, SHIFT, ones, ones_below
+from graphkit.bits import LOW, ONE, SHIFT, ones, rank_of
 from graphkit.jit import kernel, view_at
 from graphkit.labor import F64, level_of, solved
 from storaged.kernel.labor import BLOCK, F32, ask_for, copy_near, gather, weighed
@@ -88,7 +88,7 @@ def number_near(
             copy_near(table, lines[i], starts[i] + begin, size, near)
             for e in range(size):
                 node = np.uint64(near[e])
-                numbers[at + e] = np.int32(firsts[node >> SHIFT] + np.int64(ones_below(words[node >> SHIFT], node & LOW)))
+                numbers[at + e] = np.int32(rank_of(node, words, firsts))
             at += size
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.bits import LOW, ONE, SHIFT, ones, ones_below
+from graphkit.bits import LOW, ONE, SHIFT, ones, rank_of
 from graphkit.jit import Whole, inlined
 
 
@@ -20,13 +20,6 @@ def mark(ids: NDArray[np.int64], begin: Whole, end: Whole, low: np.uint64, words
         count += np.int64(before == 0)
         words[at >> SHIFT] = before | ONE << (at & LOW)
     return count
-
-
-@inlined
-def rank_of(at: np.uint64, words: NDArray[np.uint64], firsts: NDArray[np.int32]) -> np.uint64:
-    """The rank of a target: those of its word follow each other."""
-    word = at >> SHIFT
-    return np.uint64(firsts[word]) + ones_below(words[word], at & LOW)
 
 
 @inlined

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.bits import ONE
+from graphkit.bits import ONE, rank_of
 from graphkit.jit import f32_at, i64_at, inlined, prefetch_at, u32_at
-from storaged.kernel.marks import rank_of, told_of
+from storaged.kernel.marks import told_of
 from storaged.kernel.table import EID, NARROW_EID, WEIGHTS
 
 _S4 = np.uint64(4)
