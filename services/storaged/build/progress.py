@@ -53,9 +53,13 @@ class Progress:
             self._out.flush()
 
     def _run(self) -> None:
-        while True:
-            with self._lock:
-                line = {"phase": self._phase, "rows_done": min(self._done, self._total), "rows_total": self._total}
-            self.say(line)
-            if self._over.wait(self._interval_s):
-                return
+        """A line at once, one every beat, and one when the work is over: what is done between two beats has been counted too."""
+        self._beat()
+        while not self._over.wait(self._interval_s):
+            self._beat()
+        self._beat()
+
+    def _beat(self) -> None:
+        with self._lock:
+            line = {"phase": self._phase, "rows_done": min(self._done, self._total), "rows_total": self._total}
+        self.say(line)

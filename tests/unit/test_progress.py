@@ -1,0 +1,40 @@
+"""Progress lines of a task's process: the last tells all that was done, however soon the work ends."""
+
+from __future__ import annotations
+
+import io
+import json
+
+from storaged.build.progress import Progress
+
+
+def lines(out: io.StringIO) -> list[dict[str, object]]:
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_work_that_ends_between_two_beats_is_told_of() -> None:
+    out = io.StringIO()
+    with Progress(out, interval_s=3600.0) as progress:
+        progress.expect(7)
+        progress.phase("seal")
+        progress.step(7)
+    assert lines(out)[-1] == {"phase": "seal", "rows_done": 7, "rows_total": 7}
+
+
+def test_no_line_tells_of_more_rows_than_there_are() -> None:
+    out = io.StringIO()
+    with Progress(out, interval_s=3600.0) as progress:
+        progress.expect(3)
+        progress.step(5)
+    assert lines(out)[-1] == {"phase": "plan", "rows_done": 3, "rows_total": 3}
+
+
+def test_lines_come_while_the_work_goes_on() -> None:
+    out = io.StringIO()
+    with Progress(out, interval_s=0.001) as progress:
+        progress.expect(2)
+        progress.step(1)
+        while {"phase": "plan", "rows_done": 1, "rows_total": 2} not in lines(out):
+            pass
+        progress.step(1)
+    assert lines(out)[-1] == {"phase": "plan", "rows_done": 2, "rows_total": 2}
