@@ -51,7 +51,7 @@ def made(folder: Path, *, far: int, memory_limit_mib: int = 512) -> Built:
 
 
 def bare(side: Adjacency) -> Adjacency:
-    return replace(side, narrow=EMPTY_U32, narrow_eid=EMPTY_U32, packed=EMPTY_U64)
+    return replace(side, narrow=EMPTY_U32, pairs=EMPTY_U64, packed=EMPTY_U64)
 
 
 @pytest.mark.parametrize("far", [NODES - 1, NOBODY - 1])
@@ -64,8 +64,8 @@ def test_what_is_there_twice_is_the_same_both_times(tmp_path: Path, far: int) ->
                     expected = packed(bare(side))
                     assert side.nbr.size
                     np.testing.assert_array_equal(side.narrow, expected.narrow)
-                    np.testing.assert_array_equal(side.narrow_eid, expected.narrow_eid)
-                    assert side.narrow_eid.size
+                    np.testing.assert_array_equal(side.pairs, expected.pairs)
+                    assert side.pairs.size
                     np.testing.assert_array_equal(side.packed, expected.packed)
         assert image.edges[0].out.packed.size == 2 * image.edges[0].out.nbr.size
         assert (image.edges[0].out.packed != weighed(image, "root").edges[0].out.packed).any()
@@ -77,7 +77,7 @@ def test_ids_that_do_not_fit_are_there_once(tmp_path: Path) -> None:
     assert any(large)
     assert [side.narrow.size == 0 for side in sides] == large
     assert [side.packed.size == 0 for side in sides] == large
-    assert all(side.narrow_eid.size for side in sides)
+    assert [side.pairs.size == 0 for side in sides] == large
 
 
 def answers(version: draw.Version) -> list[np.ndarray]:
@@ -94,7 +94,7 @@ def answers(version: draw.Version) -> list[np.ndarray]:
     return [*found, among.counts, among.cols, among.weights, among.eids]
 
 
-@pytest.mark.parametrize(("before", "new"), [(1, (".narrow", ".narrow_eid", ".packed")), (2, (".narrow_eid",))])
+@pytest.mark.parametrize(("before", "new"), [(1, (".narrow", ".pairs", ".packed")), (2, (".pairs",)), (3, (".pairs",))])
 def test_images_of_the_formats_before_are_read_and_drawn_from(tmp_path: Path, before: int, new: tuple[str, ...]) -> None:
     schema, images = Schema.from_dict(SCHEMA), []
     now = made(tmp_path, far=NODES - 1)
@@ -106,15 +106,15 @@ def test_images_of_the_formats_before_are_read_and_drawn_from(tmp_path: Path, be
             del manifest["files"][name]
         (folder / MANIFEST).write_text(json.dumps(manifest | {"format": before}))
         images.append(open_part(folder, verify=True))
-    assert images[0].edges[0].out.narrow_eid.size == 0 < now.images[0].edges[0].out.narrow_eid.size
+    assert images[0].edges[0].out.pairs.size == 0 < now.images[0].edges[0].out.pairs.size
     assert (images[0].edges[0].out.packed.size == 0) is (before == 1)
     known = {"space_id": 1, "version": 1, "digest": "", "schema": schema, "totals": {}}
     found = [answers(draw.Version(**known, parts=dict(enumerate(parts)))) for parts in (now.images, images)]
     assert (found[0][0] >= 0).any()
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
-    (now.output / "parts/p00000" / MANIFEST).write_text(json.dumps(manifest | {"format": 4}))
-    with pytest.raises(Corrupt, match="format 4; this storaged reads 1 to 3"):
+    (now.output / "parts/p00000" / MANIFEST).write_text(json.dumps(manifest | {"format": 5}))
+    with pytest.raises(Corrupt, match="format 5; this storaged reads 1 to 4"):
         open_part(now.output / "parts/p00000", verify=False)
 
 
@@ -134,7 +134,7 @@ def test_the_audit_finds_a_slot_that_is_packed_wrongly(tmp_path: Path, wrong: st
     ("name", "told"),
     [
         ("e0.out.narrow", "out-copy: narrow neighbors from slot 0 on are not its neighbors"),
-        ("e2.in.narrow_eid", "in-copy: narrow edge ids from slot 0 on are not its edge ids"),
+        ("e2.in.pairs", "in-copy: pairs from slot 0 on are not its neighbors and edges"),
         ("e0.out.packed", "out-copy: the packed row of slot 0 is not its table"),
     ],
 )
@@ -142,7 +142,7 @@ def test_the_audit_finds_what_is_not_the_same_both_times(tmp_path: Path, name: s
     whole = made(tmp_path, far=NODES - 1)
     images = dict(enumerate(whole.digests))
     audited(whole, Schema.from_dict(SCHEMA), images)
-    file = np.fromfile(whole.output / f"parts/p00001/{name}.bin", np.uint64 if name.endswith("packed") else np.uint32)
+    file = np.fromfile(whole.output / f"parts/p00001/{name}.bin", np.uint32 if name.endswith("narrow") else np.uint64)
     images[1] = altered(whole, name, 1, file[1] ^ file.dtype.type(1))
     with pytest.raises(Corrupt, match=told):
         audited(whole, Schema.from_dict(SCHEMA), images)

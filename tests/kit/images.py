@@ -200,10 +200,10 @@ def _adjacency(
 
 def packed(side: Adjacency) -> Adjacency:
     """With its ids, and what its columns decide between, once more; all of it as far as ids fit into 32 bits."""
-    if (side.eid < NOBODY).all():
-        side = replace(side, narrow_eid=side.eid.astype(np.uint32))
     if (side.nbr >= NOBODY).any():
         return side
+    if (side.eid < NOBODY).all():
+        side = replace(side, pairs=side.eid.astype(np.uint64) << np.uint64(32) | side.nbr.astype(np.uint64))
     narrow = side.nbr.astype(np.uint32)
     if not side.hot.size:
         return replace(side, narrow=narrow)
@@ -218,7 +218,7 @@ def apart(version: Version) -> Version:
     """The same version without anything twice over."""
 
     def bare(side: Adjacency) -> Adjacency:
-        return replace(side, narrow=np.zeros(0, np.uint32), narrow_eid=np.zeros(0, np.uint32), packed=np.zeros(0, np.uint64))
+        return replace(side, narrow=np.zeros(0, np.uint32), pairs=np.zeros(0, np.uint64), packed=np.zeros(0, np.uint64))
 
     def without(edge: EdgeImage) -> EdgeImage:
         return replace(edge, out=bare(edge.out), into=None if edge.into is None else bare(edge.into))

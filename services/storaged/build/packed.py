@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from graphkit.jit import kernel, settled
 from storaged.build.source import Workplace
 from storaged.build.steps import State
-from storaged.store.image import NOBODY
+from storaged.store.image import NOBODY, paired
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -46,20 +46,23 @@ def pack_rows(indptr: I64, first: np.int64, end: np.int64, narrow: U32, sums: F6
 
 
 def narrow_ids(work: Workplace, prefix: str) -> State:
-    """Write the neighbors and the edge ids of an adjacency in 32 bits each, where all of them fit; says whether the neighbors do."""
-    _narrow(work, f"{prefix}.eid", f"{prefix}.narrow_eid")
-    return {"fit": _narrow(work, f"{prefix}.nbr", f"{prefix}.narrow")}
+    """Write the neighbors of an adjacency in 32 bits each, and beside their edges' ids, where all of them fit; says whether the neighbors do."""
+    nbr, eid = work.image.map(f"{prefix}.nbr"), work.image.map(f"{prefix}.eid")
+    if not _fit(nbr):
+        return {"fit": False}
+    narrow = work.image.append_to(f"{prefix}.narrow", np.uint32)
+    for low in range(0, nbr.size, CHUNK):
+        narrow.append(nbr[low : low + CHUNK].astype(np.uint32))
+    if _fit(eid):
+        pairs = work.image.append_to(f"{prefix}.pairs", np.uint64)
+        for low in range(0, nbr.size, CHUNK):
+            pairs.append(paired(nbr[low : low + CHUNK], eid[low : low + CHUNK]))
+    return {"fit": True}
 
 
-def _narrow(work: Workplace, wide: str, name: str) -> bool:
-    """Write ids once more in 32 bits each, where all of them fit; whether they do."""
-    ids: I64 = work.image.map(wide)
-    fit = all(int(ids[low : low + CHUNK].max()) < NOBODY for low in range(0, ids.size, CHUNK))
-    if fit:
-        narrow = work.image.append_to(name, np.uint32)
-        for low in range(0, ids.size, CHUNK):
-            narrow.append(ids[low : low + CHUNK].astype(np.uint32))
-    return fit
+def _fit(ids: I64) -> bool:
+    """Whether ids fit into 32 bits, all of them."""
+    return all(int(ids[low : low + CHUNK].max()) < NOBODY for low in range(0, ids.size, CHUNK))
 
 
 def pack(work: Workplace, prefix: str, side: str) -> State:

@@ -301,7 +301,7 @@ class Rows:
         return cls(table=lines, lines=parts, starts=starts, degrees=degrees, edges=edges)
 
 
-_COLUMNS = ("indptr", "nbr", "eid", "weights", "sums", "hot", "cold", "narrow", "narrow_eid", "packed", "when", "order", "time_sums")
+_COLUMNS = ("indptr", "nbr", "eid", "weights", "sums", "hot", "cold", "narrow", "pairs", "packed", "when", "order", "time_sums")
 """Arrays of an adjacency, and columns of a table."""
 _BITS = 64
 _NOBODY, _NOWHERE = np.full(2, index.FREE, np.int64), np.zeros(2, np.uint32)
@@ -324,7 +324,7 @@ class Adjacencies:
     hot: NDArray[np.uint64]
     cold: NDArray[np.uint64]
     narrow: NDArray[np.uint64]
-    narrow_eid: NDArray[np.uint64]
+    pairs: NDArray[np.uint64]
     packed: NDArray[np.uint64]
     when: NDArray[np.uint64]
     order: NDArray[np.uint64]

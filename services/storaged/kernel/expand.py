@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from graphkit.jit import Whole, inlined, kernel, prefetch, view_at
 from graphkit.rng import below, derive, word
 from storaged.kernel.distinct import DIRECT, choose_distinct
-from storaged.kernel.table import COLD, EID, HOT, INDPTR, NARROW, NARROW_EID, NBR, ROWS, SLOTS, SUMS, WEIGHTS, find_row, shift_of_parts
+from storaged.kernel.table import COLD, EID, HOT, INDPTR, NARROW, NBR, PAIRS, ROWS, SLOTS, SUMS, WEIGHTS, both_of, find_row, shift_of_parts
 
 _FAR, _NEAR, _LATE = 24, 8, 4
 _RING = 32
@@ -100,7 +100,12 @@ def _distinct(
 
 @inlined
 def _ask_for(table: NDArray[np.int64], part: Whole, own: NDArray[np.int64], want_eids: bool) -> None:
-    """Have what is known of slots brought from memory; ids the narrow way where there is one, which is in half as many lines."""
+    """Have what is known of slots brought from memory: both ids in one line, or neighbors the narrow way, where these are there."""
+    if want_eids and table[part, PAIRS] != 0:
+        pairs = view_at(table[part, PAIRS], table[part, SLOTS], _U64)
+        for k in range(own.shape[0]):
+            prefetch(pairs, own[k])
+        return
     if table[part, NARROW] != 0:
         narrow = view_at(table[part, NARROW], table[part, SLOTS], _U32)
         for k in range(own.shape[0]):
@@ -109,11 +114,7 @@ def _ask_for(table: NDArray[np.int64], part: Whole, own: NDArray[np.int64], want
         nbr = view_at(table[part, NBR], table[part, SLOTS], _I64)
         for k in range(own.shape[0]):
             prefetch(nbr, own[k])
-    if want_eids and table[part, NARROW_EID] != 0:
-        short = view_at(table[part, NARROW_EID], table[part, SLOTS], _U32)
-        for k in range(own.shape[0]):
-            prefetch(short, own[k])
-    elif want_eids:
+    if want_eids:
         far = view_at(table[part, EID], table[part, SLOTS], _I64)
         for k in range(own.shape[0]):
             prefetch(far, own[k])
@@ -130,8 +131,12 @@ def _put(
     weights: NDArray[np.float32],
 ) -> None:
     """Put what is wanted of slots in place, from ``at`` on."""
-    slots = table[part, SLOTS]
-    if table[part, NARROW] != 0:
+    slots, joined = table[part, SLOTS], eids.shape[0] > 0 and table[part, PAIRS] != 0
+    if joined:
+        pairs = view_at(table[part, PAIRS], slots, _U64)
+        for k in range(own.shape[0]):
+            eids[at + k], out[at + k] = both_of(pairs[own[k]])
+    elif table[part, NARROW] != 0:
         narrow = view_at(table[part, NARROW], slots, _U32)
         for k in range(own.shape[0]):
             out[at + k] = np.int64(narrow[own[k]])
@@ -139,11 +144,7 @@ def _put(
         nbr = view_at(table[part, NBR], slots, _I64)
         for k in range(own.shape[0]):
             out[at + k] = nbr[own[k]]
-    if eids.shape[0] > 0 and table[part, NARROW_EID] != 0:
-        short = view_at(table[part, NARROW_EID], slots, _U32)
-        for k in range(own.shape[0]):
-            eids[at + k] = np.int64(short[own[k]])
-    elif eids.shape[0] > 0:
+    if eids.shape[0] > 0 and not joined:
         far = view_at(table[part, EID], slots, _I64)
         for k in range(own.shape[0]):
             eids[at + k] = far[own[k]]

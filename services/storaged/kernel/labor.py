@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import Whole, i64_at, inlined, kernel, prefetch_at, u32_at, view_at
+from graphkit.jit import Whole, i64_at, inlined, kernel, prefetch_at, u32_at, u64_at, view_at
 from graphkit.labor import F64, level_of, solved
 from graphkit.rng import most_within, unit, word
-from storaged.kernel.table import EID, NARROW, NARROW_EID, NBR, WEIGHTS
+from storaged.kernel.table import EID, NARROW, NBR, PAIRS, WEIGHTS, both_of
 
 ROW, TOTAL = range(2)
 """Of the state of `keep_expansion`: the node that comes next, and how many edges were kept before it."""
@@ -134,10 +134,13 @@ def _weigh(weights: NDArray[np.float32], importances: NDArray[Any], level: float
 @inlined
 def _tell(table: NDArray[np.int64], line: Whole, start: Whole, kept: NDArray[np.int64], eids: NDArray[np.int64]) -> None:
     """The ids of a node's kept edges, where they are asked for, and, in their places, the neighbors that these lead to."""
-    short, narrow = np.uint64(table[line, NARROW_EID]), np.uint64(table[line, NARROW])
+    pairs, narrow = np.uint64(table[line, PAIRS]), np.uint64(table[line, NARROW])
+    if pairs != 0 and eids.shape[0] > 0:
+        for i in range(kept.shape[0]):
+            eids[i], kept[i] = both_of(u64_at(pairs, start + kept[i]))
+        return
     for i in range(eids.shape[0]):
-        slot = start + kept[i]
-        eids[i] = np.int64(u32_at(short, slot)) if short != 0 else i64_at(np.uint64(table[line, EID]), slot)
+        eids[i] = i64_at(np.uint64(table[line, EID]), start + kept[i])
     for i in range(kept.shape[0]):
         slot = start + kept[i]
         kept[i] = np.int64(u32_at(narrow, slot)) if narrow != 0 else i64_at(np.uint64(table[line, NBR]), slot)

@@ -12,7 +12,7 @@ from graphkit.jit import Whole, copy_at, inlined, kernel, prefetch_at, view_at
 from storaged.kernel.between import ROW, TOTAL, first_from, steps_among
 from storaged.kernel.marks import enter, rank_all, sort, target_at, told_of
 from storaged.kernel.table import NARROW, NBR, SLOTS, WEIGHTS
-from storaged.kernel.telling import eid_at, eids_of, read, tell, tell_gathered, width_of
+from storaged.kernel.telling import WIDTH, eid_at, eids_of, read, tell, tell_gathered
 
 _MANY, _PIECE = 512, 1024
 """Edges that are listed before anything is told of them, and neighbors that are looked at in one go: all of it stays near."""
@@ -125,7 +125,7 @@ def _seek(
                 if out_weights.shape[0] > 0:
                     out_weights[to] = weights[slot] if weights.shape[0] > 0 else np.float32(1.0)
                 if out_eids.shape[0] > 0:
-                    out_eids[to] = eid_at(eids + width_of(eids) * np.uint64(slot))
+                    out_eids[to] = eid_at(eids + WIDTH * np.uint64(slot))
             to += ONE
             slot += 1
     return to

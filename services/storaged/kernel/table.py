@@ -13,7 +13,7 @@ from graphkit.jit import Whole, i64_at, inlined, kernel, prefetch_at, u8_at, u32
 from graphkit.rng import mix64
 
 (
-    ROWS, LIVE, INDEX_IDS, INDEX_ROWS, INDEX_BITS, INDPTR, SLOTS, NBR, EID, WEIGHTS, SUMS, HOT, COLD, NARROW, NARROW_EID, PACKED, WHEN, ORDER,
+    ROWS, LIVE, INDEX_IDS, INDEX_ROWS, INDEX_BITS, INDPTR, SLOTS, NBR, EID, WEIGHTS, SUMS, HOT, COLD, NARROW, PAIRS, PACKED, WHEN, ORDER,
     TIME_SUMS,
 ) = range(19)  # fmt: skip
 """Columns of a table, which has a line per part: counts, and addresses of arrays, 0 where there is none."""
@@ -22,6 +22,13 @@ ABSENT = -1
 """As a count of rows: the part is not held here."""
 _AHEAD = 32
 """Nodes whose rows are asked for before they are read."""
+_S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+
+@inlined
+def both_of(pair: np.uint64) -> tuple[Whole, Whole]:
+    """The ids of an edge and of the neighbor to which it leads, as ``pairs`` of an image has them."""
+    return np.int64(pair >> _S32), np.int64(pair & _LOW)
 
 
 @inlined

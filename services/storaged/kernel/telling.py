@@ -10,22 +10,17 @@ from numpy.typing import NDArray
 from graphkit.bits import ONE, rank_of
 from graphkit.jit import f32_at, i64_at, inlined, prefetch_at, u32_at
 from storaged.kernel.marks import told_of
-from storaged.kernel.table import EID, NARROW_EID, WEIGHTS
+from storaged.kernel.table import EID, PAIRS, WEIGHTS
 
-_S4 = np.uint64(4)
+WIDTH = np.uint64(8)
+"""Bytes from one edge's id to the next one's, with its neighbor's in between or by itself."""
 
 
 @inlined
 def eids_of(table: NDArray[np.int64], part: np.int64, slot: np.int64) -> np.uint64:
     """Where an edge's id is. No value is at an odd place: one more tells that ids have 64 bits there."""
-    narrow = table[part, NARROW_EID]
-    return np.uint64(table[part, EID] + 8 * slot + 1 if narrow == 0 else narrow + 4 * slot)
-
-
-@inlined
-def width_of(eids: np.uint64) -> np.uint64:
-    """Bytes from one edge's id to the next one's."""
-    return _S4 << (eids & ONE)
+    pairs = table[part, PAIRS]
+    return np.uint64(table[part, EID] + 8 * slot + 1 if pairs == 0 else pairs + 8 * slot + 4)
 
 
 @inlined
@@ -53,7 +48,7 @@ def tell(
     to: np.uint64,
 ) -> None:
     """Tell what is known of listed slots by now, and have them be the places of their edges' ids, which are asked for where they are wanted."""
-    width = width_of(eids) * np.uint64(asked)  # where they are not wanted one line is asked for, again and again
+    width = WIDTH * np.uint64(asked)  # where they are not wanted one line is asked for, again and again
     if out_weights.shape[0] > 0:
         for j in range(held, kept):
             out_weights[to + j] = weights[slots[j]] if weights.shape[0] > 0 else np.float32(1.0)

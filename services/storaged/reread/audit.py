@@ -28,7 +28,7 @@ from storaged.reread import law
 from storaged.reread.indexes import check_edge_index, check_index, check_near
 from storaged.reread.task import EDGE, NODE, Result, Task
 from storaged.store.checked import check_files
-from storaged.store.image import Adjacency, EdgeImage, NodeImage, PartImage, Table, open_part, weighed
+from storaged.store.image import Adjacency, EdgeImage, NodeImage, PartImage, Table, open_part, paired, weighed
 from storaged.store.ordered import OWN
 
 I64 = NDArray[np.int64]
@@ -310,10 +310,13 @@ class _Type:
 
     def _again(self, side: Adjacency, name: str) -> None:
         """What is there twice over must be the same both times: draws read the one or the other."""
-        for what, narrow, wide in (("neighbors", side.narrow, side.nbr), ("edge ids", side.narrow_eid, side.eid)):
-            for low in range(0, narrow.size, CHUNK):
-                if not np.array_equal(narrow[low : low + CHUNK], wide[low : low + CHUNK]):
-                    raise Corrupt(f"{self._where}, {name}: narrow {what} from slot {low} on are not its {what}; build the version again")
+        for low in range(0, side.narrow.size, CHUNK):
+            if not np.array_equal(side.narrow[low : low + CHUNK], side.nbr[low : low + CHUNK]):
+                raise Corrupt(f"{self._where}, {name}: narrow neighbors from slot {low} on are not its neighbors; build the version again")
+        for low in range(0, side.pairs.size, CHUNK):
+            here = slice(low, low + CHUNK)
+            if not np.array_equal(side.pairs[here], paired(side.nbr[here], side.eid[here])):
+                raise Corrupt(f"{self._where}, {name}: pairs from slot {low} on are not its neighbors and edges; build the version again")
         if side.packed.size:
             arrays = (settled(array) for array in (side.indptr, side.narrow, side.sums, side.hot, side.packed))
             slot = law.first_unlike(*arrays)
@@ -351,7 +354,7 @@ class _Type:
         timed = bool(seen_as(self._task.schema, self._type_id, incoming=incoming))
         fits = fits and all(side.near[column].size == slots for column in self._task.schema.edge_types[self._type_id].indexed)
         fits = fits and side.when.size == side.order.size == slots * timed and side.time_sums.size == slots * (timed and weighted)
-        fits = fits and side.narrow.size in (0, slots) and side.narrow_eid.size in (0, slots)
+        fits = fits and side.narrow.size in (0, slots) and side.pairs.size in (0, slots)
         fits = fits and side.packed.size == (2 * side.hot.size if side.narrow.size else 0)
         if not fits:
             raise Corrupt(f"{self._where}, {name}: its {rows} rows and {slots} slots do not fit together; build the version again")

@@ -13,9 +13,9 @@ coin < T and goes to the alias otherwise, where T = acceptance probability * 2^6
 (T >> 32) << 32 | alias, ``cold`` holds T & 0xFFFFFFFF, read only where the coin's high half equals T's. A column that
 is certain is its own alias.
 
-Twice over. Where the ids of an adjacency's neighbors fit into 32 bits they are there a second time as ``narrow``, in half the room, as are
-those of its edges as ``narrow_eid``, and ``packed`` puts beside each ``hot`` the two neighbors between which it decides: a draw by weight is one
-read at random instead of two.
+Twice over. Where the ids of an adjacency's neighbors fit into 32 bits they are there a second time as ``narrow``, in half the room; where
+those of its edges do, too, ``pairs`` has each edge's two ids side by side; and ``packed`` puts beside each ``hot`` the two neighbors between
+which it decides. What a draw wants to know is one read at random instead of two.
 
 By time. Where edges have a time, ``order`` has the slots of each row from the earliest edge to the latest: what is seen until a time is a beginning
 of it, found by bisection, and ``time_sums`` say what that weighs.
@@ -38,8 +38,8 @@ from storaged.store.checked import MANIFEST, mapped
 from storaged.store.ordered import Ordered, opened
 from storaged.store.pages import settle
 
-FORMAT, READ = 3, (1, 2, 3)
-"""Of the files as they are written, and those that can be read: the first has nothing twice over, the second no edge ids.
+FORMAT, READ = 4, (1, 2, 3, 4)
+"""Of the files as they are written, and those that can be read: the first has nothing twice over, the second and the third no ``pairs``.
 
 A version's number is nowhere in an image: the same content has the same bytes."""
 NOBODY = 0xFFFFFFFF
@@ -59,6 +59,11 @@ EMPTY_U32 = np.zeros(0, np.uint32)
 EMPTY_U8 = np.zeros(0, np.uint8)
 EMPTY_F32 = np.zeros(0, np.float32)
 EMPTY_F64 = np.zeros(0, np.float64)
+
+
+def paired(nbr: I64, eid: I64) -> U64:
+    """Neighbors and their edges' ids side by side, all of them below 2^32; uint64[n]."""
+    return eid.astype(np.uint64) << np.uint64(32) | nbr.astype(np.uint64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,8 +179,8 @@ class Adjacency:
     """uint32[slots], or empty with ``hot``."""
     narrow: U32 = field(default_factory=lambda: EMPTY_U32)
     """uint32[slots], ``nbr`` once more; empty where an id does not fit, and in what is made of other images."""
-    narrow_eid: U32 = field(default_factory=lambda: EMPTY_U32)
-    """uint32[slots], ``eid`` once more; likewise."""
+    pairs: U64 = field(default_factory=lambda: EMPTY_U64)
+    """uint64[slots], ``eid`` << 32 | ``nbr``; empty with ``narrow``, and where an edge's id does not fit."""
     packed: U64 = field(default_factory=lambda: EMPTY_U64)
     """uint64[2 * slots]: of each slot ``hot``, then the alias's neighbor << 32 | its own; both are `NOBODY` in a row of sum 0. Empty
     with ``hot`` or ``narrow``."""
@@ -326,7 +331,7 @@ def _nodes(entry: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[A
 def _adjacency(prefix: str, arrays: Mapping[str, NDArray[Any]], near: Mapping[str, int]) -> Adjacency:
     return Adjacency(
         **{name: arrays[f"{prefix}.{name}"] for name in ("indptr", "nbr", "eid")},
-        **_given(arrays, prefix, "weights", "sums", "hot", "cold", "narrow", "narrow_eid", "packed", "when", "order", "time_sums"),
+        **_given(arrays, prefix, "weights", "sums", "hot", "cold", "narrow", "pairs", "packed", "when", "order", "time_sums"),
         near={name: arrays[f"{prefix}.n{number}"] for name, number in near.items()},
     )
 
