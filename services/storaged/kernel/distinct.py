@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from graphkit.acceptance import accepted
 from graphkit.jit import Whole, f32_at, f64_at, i64_at, inlined, kernel, prefetch_at
-from graphkit.rng import GOLDEN, below, derive, word
+from graphkit.rng import GOLDEN, below, below_short, derive, word
 from storaged.kernel.race import arrival, finish, offer
 
 REJECTIONS = 16
@@ -41,39 +41,57 @@ def _shuffle(
     base: Whole,
     shift: np.uint64,
     row_nbr: np.uint64,
-    touched: NDArray[np.int64],
+    touched: NDArray[np.int16],
     marks: NDArray[np.int64],
     values: NDArray[np.int64],
     used: NDArray[np.int64],
     slots: NDArray[np.int64],
 ) -> None:
     """The first ``count`` of a Fisher-Yates shuffle of a row, whose array is kept only where it was touched."""
-    direct = degree <= DIRECT
-    for k in range(count):
-        chosen = k + np.int64(below(word(key, np.uint64(k)), np.uint64(degree - k)))
-        there, here = np.int64(chosen), np.int64(k)
-        if direct:
-            stood, moved = touched[there], touched[here]
-        else:
+    if degree <= DIRECT:
+        _shuffle_short(key, start, degree, count, base, touched, used, slots)
+    else:
+        for k in range(count):
+            chosen = k + np.int64(below(word(key, np.uint64(k)), np.uint64(degree - k)))
             there, here = np.int64(spot(marks, chosen, shift)), np.int64(spot(marks, k, shift))
-            stood = values[there] if marks[there] >= 0 else np.int64(-1)
-            moved = values[here] if marks[here] >= 0 else np.int64(-1)
-        drawn = stood if stood >= 0 else np.int64(chosen)
-        # Position k is never looked at again: what stood there goes to where the chosen one was.
-        moved = moved if moved >= 0 else np.int64(k)
-        if direct:
-            touched[there] = moved
-        else:
+            # Position k is never looked at again: what stood there goes to where the chosen one was.
+            drawn = values[there] if marks[there] >= 0 else np.int64(chosen)
+            moved = values[here] if marks[here] >= 0 else np.int64(k)
             marks[there] = chosen
             values[there] = moved
-        used[k] = there
-        slots[base + k] = start + drawn
-        prefetch_at(row_nbr + (np.uint64(drawn) << _EIGHTS))
-    for k in range(count):
-        if direct:
-            touched[used[k]] = -1
-        else:
+            used[k] = there
+            slots[base + k] = start + drawn
+        for k in range(count):
             marks[used[k]] = -1
+    if row_nbr > 0:
+        for k in range(count):
+            prefetch_at(row_nbr + (np.uint64(slots[base + k] - start) << _EIGHTS))
+
+
+@inlined
+def _shuffle_short(
+    key: np.uint64,
+    start: Whole,
+    degree: Whole,
+    count: Whole,
+    base: Whole,
+    touched: NDArray[np.int16],
+    used: NDArray[np.int64],
+    slots: NDArray[np.int64],
+) -> None:
+    """`_shuffle` of a row that ``touched`` has room for: what stands at a place is noted as its difference to the place, 0 where it stands itself.
+
+    Hashing is a loop of its own, which runs over several at once, and what follows it has no branch.
+    """
+    for k in range(count):
+        k_th = np.uint64(k)
+        used[k] = np.int64(below_short(word(key, k_th), np.uint64(degree) - k_th) + k_th)
+    for k in range(count):
+        chosen = used[k]
+        slots[base + k] = start + (np.int64(touched[chosen]) ^ chosen)
+        touched[chosen] = np.int16(np.int64(touched[k]) ^ k ^ chosen)
+    for k in range(count):
+        touched[used[k]] = 0
 
 
 @inlined
@@ -90,7 +108,7 @@ def _reject(
     columns: NDArray[np.uint64],
     coins: NDArray[np.uint64],
     t: Whole,
-    touched: NDArray[np.int64],
+    touched: NDArray[np.int16],
     marks: NDArray[np.int64],
     used: NDArray[np.int64],
     slots: NDArray[np.int64],
@@ -109,16 +127,17 @@ def _reject(
         attempt += 1
         taken = np.int64(accepted(row_hot, row_cold, column, coin))
         there = taken if direct else np.int64(spot(marks, taken, shift))
-        if (touched[there] if direct else marks[there]) >= 0:
+        if touched[there] != 0 if direct else marks[there] >= 0:
             refused += 1
         else:
             if direct:
-                touched[there] = taken
+                touched[there] = 1
             else:
                 marks[there] = taken
             used[found] = there
             slots[base + found] = start + taken
-            prefetch_at(row_nbr + (np.uint64(taken) << _EIGHTS))
+            if row_nbr > 0:
+                prefetch_at(row_nbr + (np.uint64(taken) << _EIGHTS))
             found += 1
             refused = 0
     return found
@@ -131,7 +150,7 @@ def _race_rest(
     degree: Whole,
     shift: np.uint64,
     row_weights: np.uint64,
-    touched: NDArray[np.int64],
+    touched: NDArray[np.int16],
     marks: NDArray[np.int64],
     heap_keys: NDArray[np.float64],
     heap_tags: NDArray[np.int32],
@@ -142,7 +161,7 @@ def _race_rest(
     size = np.int64(0)
     for j in range(degree):
         weight = np.float64(f32_at(row_weights, j))
-        if weight > 0.0 and (touched[j] if direct else marks[spot(marks, np.int64(j), shift)]) < 0:
+        if weight > 0.0 and (touched[j] == 0 if direct else marks[spot(marks, np.int64(j), shift)] < 0):
             arrives = arrival(word(key, np.uint64(j)), weight)
             if size == rest.shape[0] and arrives > heap_keys[0]:
                 continue
@@ -166,7 +185,7 @@ def choose_distinct(
     columns: NDArray[np.uint64],
     coins: NDArray[np.uint64],
     t: Whole,
-    touched: NDArray[np.int64],
+    touched: NDArray[np.int16],
     marks: NDArray[np.int64],
     values: NDArray[np.int64],
     used: NDArray[np.int64],
@@ -191,8 +210,8 @@ def choose_distinct(
         weights are equal and positive.
     columns, coins : uint64[.., b], uint64[.., b]
         In line ``t`` the first b draws from the table, which are known already; b may be 0.
-    touched, marks, values : int64[DIRECT], int64[2^k], int64[2^k]
-        Scratch, the latter at least 4 * count and 16; ``touched`` and ``marks`` are -1 everywhere, before and after.
+    touched, marks, values : int16[DIRECT], int64[2^k], int64[2^k]
+        Scratch, the latter at least 4 * count and 16; ``touched`` is 0 everywhere and ``marks`` -1, before and after.
     used, heap_keys, heap_tags : int64[count], float64[count], int32[count]
         Scratch; ``heap_tags`` is 0.
     slots : int64[..], out
@@ -219,7 +238,7 @@ def choose_distinct(
         found += _race_rest(race_key, start, degree, shift, row_weights, touched, marks, heap_keys[:few], heap_tags[:few], rest)
     for k in range(drawn):
         if degree <= DIRECT:
-            touched[used[k]] = -1
+            touched[used[k]] = 0
         else:
             marks[used[k]] = -1
     return found
@@ -334,8 +353,8 @@ def draw_distinct(
     bits = np.uint64(4)
     while np.int64(1) << np.int64(bits) < 4 * count:
         bits += np.uint64(1)
-    # What stands at a touched place of a row, or was drawn of it; -1 elsewhere, and everywhere between two nodes.
-    touched = np.full(DIRECT, np.int64(-1), np.int64)
+    # What stands at a touched place of a row, or that it was drawn: nothing elsewhere, and nothing anywhere between two nodes.
+    touched = np.zeros(DIRECT, np.int16)
     marks = np.full(np.int64(1) << np.int64(bits), np.int64(-1), np.int64)
     values = np.empty(marks.shape[0], np.int64)
     used = np.empty(count, np.int64)

@@ -58,7 +58,7 @@ def _distinct(
     degree: np.int64,
     count: np.int64,
     weighted: bool,
-    touched: NDArray[np.int64],
+    touched: NDArray[np.int16],
     marks: NDArray[np.int64],
     values: NDArray[np.int64],
     used: NDArray[np.int64],
@@ -73,7 +73,7 @@ def _distinct(
         return np.int64(0)
     heavy = np.uint64(table[part, WEIGHTS] + 4 * start if weighted else 0)
     row_hot, row_cold = np.uint64(table[part, HOT] + 8 * start if tabled else 0), np.uint64(table[part, COLD] + 4 * start)
-    row_nbr, first = np.uint64(table[part, NBR] + 8 * start), np.int64(0)
+    first, unasked = np.int64(0), np.uint64(0)
     return choose_distinct(
         key,
         race_key,
@@ -84,7 +84,7 @@ def _distinct(
         heavy,
         row_hot,
         row_cold,
-        row_nbr,
+        unasked,
         _KNOWN,
         _KNOWN,
         first,
@@ -173,7 +173,7 @@ def _expand(
     ring: NDArray[np.int64],
     keys: NDArray[np.uint64],
     drawn: NDArray[np.int64],
-    scratch: NDArray[np.int64],
+    scratch: NDArray[np.int16],
     marks: NDArray[np.int64],
     values: NDArray[np.int64],
     used: NDArray[np.int64],
@@ -289,7 +289,7 @@ def draw_expansion(
         bits += np.int64(1)
     marks = np.full(np.int64(1) << bits, np.int64(-1), np.int64)
     values, used = np.empty(marks.shape[0], np.int64), np.empty(count, np.int64)
-    scratch = np.full(DIRECT, np.int64(-1), np.int64)
+    scratch = np.zeros(DIRECT, np.int16)
     heap_keys, heap_tags = np.empty(count, np.float64), np.zeros(count, np.int32)
     ring, keys = np.zeros((4, _RING), np.int64), np.zeros(_RING, np.uint64)
     drawn = np.empty((np.int64(_RING if count <= _SHORT else 1), count), np.int64)
