@@ -78,6 +78,7 @@ NEAREST = {
     "storaged.kernel.sieve": "paths",
     "storaged.kernel.packed": "packed",
     "storaged.kernel.packed_walk": "packed",
+    "storaged.kernel.biased_walk": "packed",
     "storaged.draw.labor": "labor",
     "storaged.kernel.labor": "labor",
     "storaged.kernel.importance": "labor",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from graphkit.jit import settled
 from storaged.draw.lookup import adjacency
 from storaged.draw.version import Version
-from storaged.kernel.sieve import EDGES_A_WORD, share_rows, sieve_rows
+from storaged.kernel.sieve import EDGES_A_WORD, head_rows, share_rows, sieve_rows
 from storaged.store.image import EMPTY_F32, EMPTY_F64, Adjacency
 
 _AT_A_TIME = 1 << 22
@@ -49,6 +49,14 @@ def shares_of(version: Version, part: int, edge_type: int, direction: int, unifo
         return shares
 
     return version.once((shares_of, part, edge_type, direction, uniform), make)
+
+
+def heads_of(version: Version, part: int, edge_type: int, direction: int, shares: NDArray[np.float32]) -> NDArray[np.uint64]:
+    """uint64[2 * rows]: of each row where its edges begin, how many and its share, if any, as `storaged.kernel.sieve.head_rows` has them."""
+    indptr = adjacency(version.image(part), edge_type, direction).indptr
+    heads = np.empty(2 * (indptr.size - 1), np.uint64)
+    head_rows(indptr, settled(shares), heads)
+    return heads
 
 
 def _pieces(edges: Adjacency, checkpoint: Callable[[], object]) -> Iterator[tuple[np.int64, np.int64]]:

@@ -15,18 +15,20 @@ from graphkit import rng, split
 from graphkit.jit import addresses_of, settled
 from graphkit.paths import cut
 from storaged.draw.lookup import checked_edge_types, ends, node_types, table_of
-from storaged.draw.sieved import shares_of, sieve_of
+from storaged.draw.sieved import heads_of, shares_of, sieve_of
 from storaged.draw.version import Version, checked_length, checked_outputs
-from storaged.kernel import sieve, table
+from storaged.kernel import biased_walk, sieve, table
 from storaged.kernel.lanes import (
     ATTEMPTS,
     BEFORE_KINDS,
     BEFORES,
     DONE,
+    FAR,
     FIELDS,
     IDS,
     KINDS,
     LANES,
+    NEAR,
     OPEN,
     OPEN_ATTEMPT,
     OPEN_EID,
@@ -45,6 +47,7 @@ from storaged.kernel.packed_walk import FIELDS as PACKED_FIELDS
 from storaged.kernel.packed_walk import take_packed_walks
 from storaged.kernel.rows import salt_keys
 from storaged.kernel.walk import take_walks
+from storaged.store.image import EMPTY_F32
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -92,6 +95,11 @@ class Rules:
     def plain(self) -> bool:
         """Whether each step follows one edge type, whatever came before, and nothing but the nodes is wanted."""
         return not (self.biased or self.want_types or self.want_edge_ids)
+
+    @property
+    def biased_only(self) -> bool:
+        """Whether steps depend on the one before, follow one edge type, and nothing but the nodes is wanted."""
+        return self.biased and len(self.steps) == 1 and not (self.want_types or self.want_edge_ids)
 
     @property
     def want_types(self) -> bool:
@@ -206,6 +214,10 @@ def walk(version: Version, rules: Rules, places: Places, checkpoint: Callable[[]
     if rules.plain and ground.packed(rules.uniform):
         lanes = np.zeros((PACKED_FIELDS, LANES), np.int64)
         advance = partial(take_packed_walks, walkers, *on, ids.reshape(-1), ground.packs, ground.colds, lanes, cursor, rounds)
+    elif rules.biased_only and ground.packed(rules.uniform) and ground.returns(edge_types):
+        lanes = np.zeros((biased_walk.FIELDS, biased_walk.LANES), np.int64)
+        flat = walkers, *on, ids.reshape(-1), hanging, ground.packs, ground.colds
+        advance = partial(biased_walk.take_biased_walks, *flat, lanes, cursor, rounds)
     else:
         lanes = np.zeros((LANES, FIELDS), np.int64)
         advance = partial(take_walks, walkers, *on, ids, types, eids, hanging, lanes, cursor, rounds)
@@ -228,6 +240,8 @@ class _Ground:
     packs: NDArray[np.uint64]
     colds: NDArray[np.uint64]
     """Columns of ``table``."""
+    heads: tuple[NDArray[np.uint64], ...] = ()
+    """What it tells the addresses of."""
 
     def packed(self, uniform: bool) -> bool:
         """Whether all that walks read is there as `storaged.kernel.packed` reads it."""
@@ -237,6 +251,10 @@ class _Ground:
             else np.where(self.table[:, table.HOT] > 0, self.table[:, table.PACKED], self.table[:, table.NARROW])
         )
         return not self.scattered and bool((read[self.table[:, table.NBR] > 0] > 0).all())
+
+    def returns(self, edge_types: Sequence[int]) -> bool:
+        """Whether an edge type leads to nodes of the type at which it begins."""
+        return all(self.ends[NEAR, edge_type] == self.ends[FAR, edge_type] for edge_type in edge_types)
 
 
 def _ground(version: Version, edge_types: Sequence[int], direction: int) -> _Ground:
@@ -257,16 +275,17 @@ def _sieved(
     version: Version, ground: _Ground, edge_types: Sequence[int], direction: int, uniform: bool | None, checkpoint: Callable[[], object]
 ) -> _Ground:
     """The same with sieves, and with the shares that steps back have uniformly or by weight; None: without those."""
-    parts, lines = version.schema.parts, np.zeros((ground.table.shape[0], sieve.SHARES + 1), np.int64)
+    parts, lines, kept = version.schema.parts, np.zeros((ground.table.shape[0], sieve.HEADS + 1), np.int64), []
     lines[:, : table.COLUMNS] = ground.table
     for edge_type in edge_types:
         for part in version.parts:
             line = lines[edge_type * parts + part]
             words = sieve_of(version, part, edge_type, direction, checkpoint)
             line[sieve.SIEVE], line[sieve.WORDS] = addresses_of([words])[0], words.size
-            if uniform is not None:
-                line[sieve.SHARES] = addresses_of([shares_of(version, part, edge_type, direction, uniform, checkpoint)])[0]
-    return replace(ground, table=settled(lines))
+            shares = EMPTY_F32 if uniform is None else shares_of(version, part, edge_type, direction, uniform, checkpoint)
+            kept.append(heads_of(version, part, edge_type, direction, shares))
+            line[sieve.SHARES], line[sieve.HEADS] = addresses_of([shares, kept[-1]])
+    return replace(ground, table=settled(lines), heads=tuple(kept))
 
 
 def _steps(rules: Rules) -> I64:

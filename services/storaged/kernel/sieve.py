@@ -14,11 +14,11 @@ from graphkit.jit import Whole, inlined, kernel, u64_at
 from graphkit.rng import GOLDEN, below, mix64
 from storaged.kernel.table import COLUMNS
 
-SIEVE, WORDS, SHARES = COLUMNS, COLUMNS + 1, COLUMNS + 2
-"""Columns that a table of walks has behind those of `storaged.kernel.table`: addresses of a sieve's words and of shares, and how many
-words there are."""
+SIEVE, WORDS, SHARES, HEADS = range(COLUMNS, COLUMNS + 4)
+"""Columns that a table of walks has behind those of `storaged.kernel.table`: the address of a sieve's words, how many there are, and the
+addresses of shares and of heads."""
 EDGES_A_WORD = 8
-_ONE, _S6, _LOW6, _EIGHTS = np.uint64(1), np.uint64(6), np.uint64(63), np.uint64(3)
+_ONE, _S6, _LOW6, _EIGHTS, _S32 = np.uint64(1), np.uint64(6), np.uint64(63), np.uint64(3), np.uint64(32)
 _ABOVE = 1.0 + 2.0**-22
 """A share is kept in 32 bits and must not be less than it is."""
 
@@ -98,3 +98,20 @@ def share_rows(
             own += np.float64(weights[slot]) if weights.shape[0] > 0 else 1.0
             most = max(most, own)
         out[row] = np.float32(most / whole * _ABOVE) if whole > 0.0 else np.float32(0.0)
+
+
+@kernel
+def head_rows(indptr: NDArray[np.int64], shares: NDArray[np.float32], out: NDArray[np.uint64]) -> None:
+    """What a walk by p and q wants to know of a row when it gets there, in one read.
+
+    Parameters
+    ----------
+    indptr, shares : int64[rows + 1], float32[rows] or [0]
+        As of `share_rows`; without shares these are 0.
+    out : uint64[2 * rows], out
+        Of each row its first slot, then how many it has << 32 | its share's bits.
+    """
+    bits = shares.view(np.uint32)
+    for row in range(indptr.shape[0] - 1):
+        share = np.uint64(bits[row]) if bits.shape[0] > 0 else np.uint64(0)
+        out[2 * row], out[2 * row + 1] = np.uint64(indptr[row]), np.uint64(indptr[row + 1] - indptr[row]) << _S32 | share

@@ -50,6 +50,9 @@ def packed_rows_draw_what_tables_do(scale: float) -> None:
                 walks = [_walked(held, here, uniform) for held in (some, apart(some))]
                 same = bool((walks[0].indptr == walks[1].indptr).all()) and bool((walks[0].ids == walks[1].ids).all())
                 require(same, f"{what}: other walks than by tables")
+                for p, q in ((0.5, 2.0), (0.2, 0.5), (4.0, 0.25), (2.0, 3.0)):
+                    biased = [_walked(held, here, uniform, p, q) for held in (some, apart(some))]
+                    require(_alike(*biased), f"{what}: other walks by p = {p} and q = {q} than by tables")
 
 
 def packed_coins_have_64_bits(scale: float) -> None:
@@ -109,6 +112,24 @@ def _drawn(
     )
 
 
-def _walked(version: draw.Version, ids: NDArray[np.int64], uniform: bool) -> draw.Walks:
-    places = draw.Places(ids=ids, kinds=np.zeros(ids.size, np.int32), positions=np.arange(ids.size), taken=(np.arange(ids.size) % 3).astype(np.int32))
-    return draw.walk(version, draw.Rules(steps=[[0], [0]], length=7, uniform=uniform, direction=1, seed=32), places)
+def _walked(version: draw.Version, ids: NDArray[np.int64], uniform: bool, p: float = 1.0, q: float = 1.0) -> draw.Walks:
+    """Walks that are under way: where steps are biased, from nodes next to some, far from some, of another type, and after attempts elsewhere."""
+    numbers = np.arange(ids.size)
+    places = draw.Places(ids=ids, kinds=(numbers % 17 == 16).astype(np.int32), positions=numbers, taken=(numbers % 3).astype(np.int32))
+    if (p, q) == (1.0, 1.0):
+        return draw.walk(version, draw.Rules(steps=[[0], [0]], length=7, uniform=uniform, direction=1, seed=32), places)
+    before = np.where(numbers % 3, np.random.default_rng(2).permutation(ids), -1)
+    elsewhere = ~np.isin(before % version.schema.parts, list(version.parts)) & (numbers % 2 == 0)
+    kinds = np.where((before < 0) | elsewhere, -1, numbers % 4 == 2).astype(np.int32)
+    places = replace(places, before=before, before_kinds=kinds, attempts=numbers % 4)
+    return draw.walk(version, draw.Rules(steps=[[0]], length=7, uniform=uniform, direction=1, seed=32, p=p, q=q), places)
+
+
+def _alike(one: draw.Walks, other: draw.Walks) -> bool:
+    """Whether walks by p and q are the same, and those hang that did, on the same edges."""
+    assert one.open is not None
+    assert other.open is not None
+    hanging = one.open.open
+    same = bool((one.indptr == other.indptr).all()) and bool((one.ids == other.ids).all()) and bool((hanging == other.open.open).all())
+    columns = ("ids", "types", "attempts")
+    return same and all(bool((getattr(one.open, name)[hanging] == getattr(other.open, name)[hanging]).all()) for name in columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.law.faults import Mutant, change
 
 WALK, STEPS = "graphd.walk", "storaged.draw.walk"
-BIAS, SIEVE = "storaged.kernel.bias", "storaged.kernel.sieve"
+BIAS, SIEVE, TOGETHER = "storaged.kernel.bias", "storaged.kernel.sieve", "storaged.kernel.biased_walk"
 
 MUTANTS: tuple[Mutant, ...] = (
     change("joined taken for not joined elsewhere", "tempting", WALK, ("== (self._how.q > 1.0)", "== (self._how.q < 1.0)")),
@@ -42,5 +42,27 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         SIEVE,
         ("words[np.int64(below(pair, np.uint64(words.shape[0])))] |=", "words[np.int64(below(pair, np.uint64(words.shape[0])))] ="),
+    ),
+    change(
+        "attempts anew at every host",
+        "tempting",
+        TOGETHER,
+        ("walkers[DONE, walk], walk * width, walkers[ATTEMPTS, walk]", "walkers[DONE, walk], walk * width, 0"),
+    ),
+    change("every share falls on an edge back", "tempting", TOGETHER, ("            if left < 0.0:", "            if left < np.inf:")),
+    change("edges back alike in packed rows", "tempting", TOGETHER, ("left -= 1.0 if even else", "left -= 1.0 if even | (heavy > _ZERO) else")),
+    change("joined to the node that is left", "tempting", TOGETHER, ("lanes[HEAD, i] if returns else lanes[BEFORE_HEAD, i]", "lanes[HEAD, i]")),
+    change(
+        "who is not joined counts",
+        "tempting",
+        TOGETHER,
+        ("REFUSED if way.counts_joined else TAKEN\n    for", "TAKEN if way.counts_joined else REFUSED\n    for"),
+    ),
+    change("a step back draws by q", "tempting", TOGETHER, ("most = way.back if found == before else way.sure", "most = way.sure")),
+    change(
+        "a node of another type is that of before",
+        "tempting",
+        TOGETHER,
+        ("if kind >= 0 and kind != ends[NEAR, edge]:", "if kind > ends.shape[1] + 9:"),
     ),
 )
