@@ -68,6 +68,9 @@ def walk(sampling: Sampling, how: Walking, nodes: Ids, node_type: int, types: Ty
         numbers = numbers if first is None else np.flatnonzero(first["ids"].reshape(-1) >= 0)
         starts = numbers // how.walks
         nodes, types = nodes[starts], None if types is None else types[starts]
+    if first is None and len(sampling.space.hosts) == 1:
+        found = _whole(sampling, how, nodes, node_type, types, numbers)
+        return found if starts is None else {"starts": starts, **found}
     paths = _Paths(sampling, how, nodes, node_type, types, numbers)
     if first is not None:
         paths.begin({name: array.reshape(-1)[numbers] for name, array in first.items()})
@@ -83,6 +86,39 @@ def walk(sampling: Sampling, how: Walking, nodes: Ids, node_type: int, types: Ty
             paths.judge([one for one in hanging if one is not None and one.rows.size])
         going = going[(paths.current[going] >= 0) & (paths.done[going] < how.length)]
     return paths.sections() if starts is None else {"starts": starts, **paths.sections()}
+
+
+def _whole(sampling: Sampling, how: Walking, nodes: Ids, node_type: int, types: Types | None, numbers: Ids) -> Sections:
+    """Walks where one host has every part: it says them as they are answered."""
+    sections: Sections = {"ids": nodes, "positions": numbers}
+    if types is not None:
+        sections["types"] = types
+    head = _head(sampling, how)
+    head.node_type, head.paths = node_type, True
+    (reply,) = sampling.ask("walk", [(0, Frame(head, sections))])
+    found: Sections = {"nodes": reply.array("nodes", "int64", 2)}
+    if how.want_types:
+        found["types"] = reply.array("types", "int32", 2)
+    if how.want_edge_ids:
+        found["eids"] = reply.array("eids", "int64", 2)
+    return found
+
+
+def _head(sampling: Sampling, how: Walking) -> Any:
+    """What a host is to know of all walks."""
+    return store.WalkRequest(
+        at=sampling.at(),
+        steps=[store.Step(edge_types=step) for step in how.steps],
+        length=how.length,
+        uniform=how.uniform,
+        direction=how.direction,
+        seed=how.seed,
+        restart=how.restart,
+        p=how.p,
+        q=how.q,
+        want_edge_ids=how.want_edge_ids,
+        weight=sampling.weights,
+    )
 
 
 def _first_steps(sampling: Sampling, how: Walking, nodes: Ids, node_type: int, types: Types | None) -> Sections:
@@ -129,20 +165,8 @@ class _Paths:
         ends = [(schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)) for edge in schema.edge_types]
         near, far = (0, 1) if how.direction == pb.OUT else (1, 0)
         self._near, self._far = np.array([*(end[near] for end in ends), -1], np.int32), np.array([*(end[far] for end in ends), -1], np.int32)
-        self._head: Any = store.WalkRequest(
-            at=sampling.at(),
-            steps=[store.Step(edge_types=step) for step in how.steps],
-            length=how.length,
-            node_type=node_type,
-            uniform=how.uniform,
-            direction=how.direction,
-            seed=how.seed,
-            restart=how.restart,
-            p=how.p,
-            q=how.q,
-            want_edge_ids=how.want_edge_ids,
-            weight=sampling.weights,
-        )
+        self._head = _head(sampling, how)
+        self._head.node_type = node_type
         self.current = nodes.copy()
         self.done = np.zeros(len(nodes), np.int64)
         if how.length > 1 and node_type >= 0:

@@ -55,3 +55,14 @@ def cut(paths: NDArray[Any], indptr: NDArray[np.int64]) -> NDArray[Any]:
     out = np.empty(int(indptr[-1]), paths.dtype)
     _cut(settled(paths), settled(indptr), out)
     return out
+
+
+@kernel
+def _fill(paths: NDArray[Any], ends: NDArray[np.int64]) -> None:
+    for i in range(paths.shape[0]):
+        paths[i, ends[i] :] = -1
+
+
+def fill(paths: NDArray[Any], ends: NDArray[np.int64]) -> None:
+    """Put -1 behind the first ``ends[i]`` steps of each path; of paths [m, w] or [0, 0], int64 or int32."""
+    _fill(paths, settled(ends))

@@ -202,9 +202,7 @@ class StoreApi(Restricting, Operators):
         """Walks, as far as they stay here."""
         head: Any = request.head
         ids, kinds = request.array("ids", "int64"), request.optional("types", "int32")
-        if kinds is None and head.node_type >= 0:
-            kinds = np.full(len(ids), head.node_type, np.int32)
-        starts, start_kinds = request.optional("starts", "int64"), request.optional("start_types", "int32")
+        kinds = np.full(len(ids), head.node_type, np.int32) if kinds is None and head.node_type >= 0 else kinds
         rules = draw.Rules(
             steps=[list(step.edge_types) for step in head.steps],
             length=head.length,
@@ -216,24 +214,27 @@ class StoreApi(Restricting, Operators):
             q=head.q or 1.0,
             want_edge_ids=head.want_edge_ids,
         )
+        followed = [edge_type for step in head.steps for edge_type in step.edge_types]
+        version = self._version(head.at, call).weighed(head.weight, draw.EDGE, followed)
+        if head.paths:
+            whole = draw.paths(version, rules, draw.Places.begun(ids, kinds, request.array("positions", "int64")), call.remaining)
+            return Frame(pb.WalkReply(), _present(nodes=whole.nodes, types=whole.types, eids=whole.eids))
         places = draw.Places(
             ids=ids,
             kinds=kinds,
             positions=request.array("positions", "int64"),
             taken=request.array("taken", "int32"),
-            starts=starts,
-            start_kinds=kinds if start_kinds is None and head.node_type >= 0 else start_kinds,
+            starts=request.optional("starts", "int64"),
+            start_kinds=kinds if head.node_type >= 0 else request.optional("start_types", "int32"),
             before=request.optional("before", "int64"),
             before_kinds=request.optional("before_types", "int32"),
             attempts=request.optional("attempts", "int64"),
         )
-        followed = [edge_type for step in head.steps for edge_type in step.edge_types]
-        walks = draw.walk(self._version(head.at, call).weighed(head.weight, draw.EDGE, followed), rules, places, call.remaining)
+        walks = draw.walk(version, rules, places, call.remaining)
         sections = _present(indptr=walks.indptr, ids=walks.ids, types=walks.types, eids=walks.eids)
-        if walks.open is not None:
-            hanging = walks.open
-            sections |= {"open": hanging.open.astype(np.uint8), "open_ids": hanging.ids, "open_types": hanging.types}
-            sections |= {"attempts": hanging.attempts, **_present(open_eids=hanging.eids)}
+        if (hanging := walks.open) is not None:
+            sections |= {"open": hanging.open.astype(np.uint8), **_present(open_ids=hanging.ids, open_types=hanging.types)}
+            sections |= _present(open_eids=hanging.eids, attempts=hanging.attempts)
         return Frame(pb.WalkReply(), sections)
 
     def join(self, request: Frame, call: Call) -> Frame:

@@ -310,7 +310,7 @@ class Step(_message.Message):
     def __init__(self, edge_types: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class WalkRequest(_message.Message):
-    __slots__ = ("at", "steps", "length", "node_type", "uniform", "direction", "seed", "restart", "want_edge_ids", "p", "q", "weight")
+    __slots__ = ("at", "steps", "length", "node_type", "uniform", "direction", "seed", "restart", "want_edge_ids", "p", "q", "weight", "paths")
     AT_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     LENGTH_FIELD_NUMBER: _ClassVar[int]
@@ -323,6 +323,7 @@ class WalkRequest(_message.Message):
     P_FIELD_NUMBER: _ClassVar[int]
     Q_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    PATHS_FIELD_NUMBER: _ClassVar[int]
     at: At
     steps: _containers.RepeatedCompositeFieldContainer[Step]
     length: int
@@ -335,7 +336,8 @@ class WalkRequest(_message.Message):
     p: float
     q: float
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ..., weight: _Optional[str] = ...) -> None: ...
+    paths: bool
+    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ..., weight: _Optional[str] = ..., paths: bool = ...) -> None: ...
 
 class WalkReply(_message.Message):
     __slots__ = ()

@@ -26,7 +26,7 @@ from storaged.draw.spread import Spread, weight_spread
 from storaged.draw.timed import Until, timed_neighbors
 from storaged.draw.top import degrees, measures, top_neighbors
 from storaged.draw.version import EDGE, NODE, Share, Version, by_name
-from storaged.draw.walk import Places, Rules, Walks, walk
+from storaged.draw.walk import Paths, Places, Rules, Walks, paths, walk
 
 __all__ = [
     "EDGE",
@@ -40,6 +40,7 @@ __all__ = [
     "NeighborDraws",
     "NodeDraws",
     "NodeRace",
+    "Paths",
     "Places",
     "Ragged",
     "Ranges",
@@ -71,6 +72,7 @@ __all__ = [
     "nodes",
     "nodes_at",
     "numbered_nodes",
+    "paths",
     "race_edges",
     "race_nodes",
     "ranged_neighbors",

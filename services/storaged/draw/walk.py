@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,23 +12,21 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest
 from graphkit import rng, split
-from graphkit.jit import addresses_of, settled
-from graphkit.paths import cut
-from storaged.draw.lookup import checked_edge_types, ends, node_types, table_of
-from storaged.draw.sieved import heads_of, shares_of, sieve_of
+from graphkit.jit import settled
+from graphkit.paths import cut, fill
+from storaged.draw.ground import Ground, ground_of, sieved
+from storaged.draw.lookup import checked_edge_types, node_types
 from storaged.draw.version import Version, checked_length, checked_outputs
-from storaged.kernel import biased_walk, sieve, table
+from storaged.kernel import biased_walk, table
 from storaged.kernel.lanes import (
     ATTEMPTS,
     BEFORE_KINDS,
     BEFORES,
     DONE,
-    FAR,
     FIELDS,
     IDS,
     KINDS,
     LANES,
-    NEAR,
     OPEN,
     OPEN_ATTEMPT,
     OPEN_EID,
@@ -47,7 +45,6 @@ from storaged.kernel.packed_walk import FIELDS as PACKED_FIELDS
 from storaged.kernel.packed_walk import take_packed_walks
 from storaged.kernel.rows import salt_keys
 from storaged.kernel.walk import take_walks
-from storaged.store.image import EMPTY_F32
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -92,16 +89,6 @@ class Rules:
         return (self.p, self.q) != (1.0, 1.0)
 
     @property
-    def plain(self) -> bool:
-        """Whether each step follows one edge type, whatever came before, and nothing but the nodes is wanted."""
-        return not (self.biased or self.want_types or self.want_edge_ids)
-
-    @property
-    def biased_only(self) -> bool:
-        """Whether steps depend on the one before, follow one edge type, and nothing but the nodes is wanted."""
-        return self.biased and len(self.steps) == 1 and not (self.want_types or self.want_edge_ids)
-
-    @property
     def want_types(self) -> bool:
         """Whether the types of the edges do not follow from the steps."""
         return self.restart > 0 or any(len(step) > 1 for step in self.steps)
@@ -127,6 +114,13 @@ class Places:
     """int64[m], int32[m]: where each walk was a step ago, -1 at its start and after a restart; needed where steps are biased."""
     attempts: I64 | None = None
     """int64[m]: the attempt that each walk's next step begins with; 0 where left out."""
+
+    @classmethod
+    def begun(cls, ids: I64, kinds: I32 | None, positions: I64) -> Places:
+        """Those of walks that are at their start."""
+        nowhere, none = np.full(ids.size, -1, np.int64), np.full(ids.size, -1, np.int32)
+        taken = np.zeros(ids.size, np.int32)
+        return cls(ids=ids, kinds=kinds, positions=positions, taken=taken, starts=ids, start_kinds=kinds, before=nowhere, before_kinds=none)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -159,6 +153,47 @@ class Walks:
     """None where steps are not biased."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Paths:
+    """Whole walks: row i is walk i's, with -1 behind its end."""
+
+    nodes: I64
+    """int64[m, length + 1], from the start on."""
+    types: I32 | None
+    """int32[m, length], edge types; None where they follow from the steps."""
+    eids: I64 | None
+    """int64[m, length], likewise; when wanted."""
+
+
+def paths(version: Version, rules: Rules, places: Places, checkpoint: Callable[[], object] = lambda: None) -> Paths:
+    """Take whole walks, from where they begin, as `walk` takes their steps.
+
+    Parameters
+    ----------
+    version : Version
+        Of which all parts are held here.
+    rules : Rules
+    places : Places
+        As `Places.begun` makes them.
+    checkpoint : callable
+        Called now and then; may raise.
+
+    Raises
+    ------
+    InvalidRequest, Unavailable
+        As of `walk`; also where a part is not held here, whether walks come there or not.
+    """
+    for part in range(version.schema.parts):
+        version.image(part)
+    nodes = np.empty((places.ids.size, rules.length + 1), np.int64)
+    nodes[:, 0] = places.ids
+    run = _run(version, rules, places, checkpoint, nodes)
+    fill(nodes, run.done + 1)
+    for column in (run.types, run.eids):
+        fill(column, run.done)
+    return Paths(nodes=nodes, types=run.types if rules.want_types else None, eids=run.eids if rules.want_edge_ids else None)
+
+
 def walk(version: Version, rules: Rules, places: Places, checkpoint: Callable[[], object] = lambda: None) -> Walks:
     """Take walks on, each until it ends, leaves the parts held here, or hangs on an edge that is elsewhere.
 
@@ -180,6 +215,23 @@ def walk(version: Version, rules: Rules, places: Places, checkpoint: Callable[[]
     is theirs alone: what they are above all others is folded out of the rest, into a box of its own (section 4.2), as large as the row's
     heaviest neighbor would make it. Attempts are keyed by (seed, step, position, attempt): who makes them does not matter.
     """
+    run = _run(version, rules, places, checkpoint, None)
+    return _walks(rules, run.done - places.taken, run.ids, run.types, run.eids, run.hanging)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Run:
+    """What kernels have made of walks."""
+
+    done: I64
+    ids: I64
+    types: I32
+    eids: I64
+    hanging: I64
+
+
+def _run(version: Version, rules: Rules, places: Places, checkpoint: Callable[[], object], whole: I64 | None) -> _Run:
+    """Take steps, into the last columns of ``whole`` where that is given."""
     if rules.restart and places.starts is None:
         raise InvalidRequest("restart without starts: say where each walk began")
     if rules.biased and places.before is None:
@@ -198,94 +250,39 @@ def walk(version: Version, rules: Rules, places: Places, checkpoint: Callable[[]
     for step in rules.steps:
         checked_edge_types(version, step, -1, rules.direction)
     edge_types = tuple(sorted({edge_type for step in rules.steps for edge_type in step}))
-    ground = version.once((_Ground, edge_types, rules.direction), lambda: _ground(version, edge_types, rules.direction))
+    ground = version.once((Ground, edge_types, rules.direction), lambda: ground_of(version, edge_types, rules.direction))
     if rules.biased:
         uniform = rules.uniform if _fold(rules) else None
         of = version, ground, edge_types, rules.direction, uniform, checkpoint
-        ground = version.once((_sieved, edge_types, rules.direction, uniform), lambda: _sieved(*of))
+        ground = version.once((sieved, edge_types, rules.direction, uniform), lambda: sieved(*of))
     walkers = _walkers(version, rules, places, ground)
-    done, ids = walkers[DONE].copy(), np.empty((m, width), np.int64)
-    types = np.empty(ids.shape if rules.want_types else (0, 0), np.int32)
-    eids = np.empty(ids.shape if rules.want_edge_ids else (0, 0), np.int64)
+    room = width if whole is None else whole.shape[1]
+    done, ids = walkers[DONE].copy(), np.empty((m, width), np.int64) if whole is None else whole
+    types = np.empty((m, width) if rules.want_types else (0, 0), np.int32)
+    eids = np.empty((m, width) if rules.want_edge_ids else (0, 0), np.int64)
     hanging = np.zeros((5, m if rules.biased else 0), np.int64)
     steps, keys, way = _steps(rules), _keys(rules), _way(version, rules, ground)
     on = ground.table, ground.ends, ground.held, steps, keys, way, done
-    cursor, rounds = np.zeros(2, np.int64), np.int64(_ROUNDS)
-    if rules.plain and ground.packed(rules.uniform):
+    found, flat, cursor, rounds = ids, ids.reshape(-1)[room - width :], np.zeros(2, np.int64), np.int64(_ROUNDS)
+    packed = ground.packed(rules.uniform) and not (rules.want_types or rules.want_edge_ids)
+    if packed and not rules.biased:
         lanes = np.zeros((PACKED_FIELDS, LANES), np.int64)
-        advance = partial(take_packed_walks, walkers, *on, ids.reshape(-1), ground.packs, ground.colds, lanes, cursor, rounds)
-    elif rules.biased_only and ground.packed(rules.uniform) and ground.returns(edge_types):
+        advance = partial(take_packed_walks, walkers, *on, flat, np.int64(room), ground.packs, ground.colds, lanes, cursor, rounds)
+    elif packed and len(rules.steps) == 1 and ground.returns(edge_types):
         lanes = np.zeros((biased_walk.FIELDS, biased_walk.LANES), np.int64)
-        flat = walkers, *on, ids.reshape(-1), hanging, ground.packs, ground.colds
-        advance = partial(biased_walk.take_biased_walks, *flat, lanes, cursor, rounds)
+        packs = ground.packs, ground.colds
+        advance = partial(biased_walk.take_biased_walks, walkers, *on, flat, np.int64(room), hanging, *packs, lanes, cursor, rounds)
     else:
-        lanes = np.zeros((LANES, FIELDS), np.int64)
-        advance = partial(take_walks, walkers, *on, ids, types, eids, hanging, lanes, cursor, rounds)
+        lanes, found = np.zeros((LANES, FIELDS), np.int64), ids if whole is None else np.empty((m, width), np.int64)
+        advance = partial(take_walks, walkers, *on, found, types, eids, hanging, lanes, cursor, rounds)
     while True:
         advance()
         if cursor[1] == 0:
             break
         checkpoint()
-    return _walks(rules, done - places.taken, ids, types, eids, hanging)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Ground:
-    """What walks along some edge types walk on, as `storaged.kernel.walk` takes it; not to outlive the version."""
-
-    table: I64
-    ends: I64
-    held: NDArray[np.bool_]
-    scattered: bool
-    packs: NDArray[np.uint64]
-    colds: NDArray[np.uint64]
-    """Columns of ``table``."""
-    heads: tuple[NDArray[np.uint64], ...] = ()
-    """What it tells the addresses of."""
-
-    def packed(self, uniform: bool) -> bool:
-        """Whether all that walks read is there as `storaged.kernel.packed` reads it."""
-        read = (
-            self.table[:, table.NARROW]
-            if uniform
-            else np.where(self.table[:, table.HOT] > 0, self.table[:, table.PACKED], self.table[:, table.NARROW])
-        )
-        return not self.scattered and bool((read[self.table[:, table.NBR] > 0] > 0).all())
-
-    def returns(self, edge_types: Sequence[int]) -> bool:
-        """Whether an edge type leads to nodes of the type at which it begins."""
-        return all(self.ends[NEAR, edge_type] == self.ends[FAR, edge_type] for edge_type in edge_types)
-
-
-def _ground(version: Version, edge_types: Sequence[int], direction: int) -> _Ground:
-    schema = version.schema
-    held = np.zeros(schema.parts, np.bool_)
-    held[list(version.parts)] = True
-    lines, near_far = np.zeros((len(schema.edge_types), schema.parts, table.COLUMNS), np.int64), np.full((2, len(schema.edge_types)), -2, np.int64)
-    for edge_type in edge_types:
-        lines[edge_type] = table_of(version, edge_type, direction)
-        near_far[:, edge_type] = ends(version, edge_type, direction)
-    scattered = bool(lines[:, :, [table.INDEX_IDS, table.LIVE]].any())
-    lines = settled(lines.reshape(-1, table.COLUMNS))
-    packs, colds = (settled(lines[:, column].astype(np.uint64)) for column in (table.PACKED, table.COLD))
-    return _Ground(table=lines, ends=settled(near_far), held=settled(held), scattered=scattered, packs=packs, colds=colds)
-
-
-def _sieved(
-    version: Version, ground: _Ground, edge_types: Sequence[int], direction: int, uniform: bool | None, checkpoint: Callable[[], object]
-) -> _Ground:
-    """The same with sieves, and with the shares that steps back have uniformly or by weight; None: without those."""
-    parts, lines, kept = version.schema.parts, np.zeros((ground.table.shape[0], sieve.HEADS + 1), np.int64), []
-    lines[:, : table.COLUMNS] = ground.table
-    for edge_type in edge_types:
-        for part in version.parts:
-            line = lines[edge_type * parts + part]
-            words = sieve_of(version, part, edge_type, direction, checkpoint)
-            line[sieve.SIEVE], line[sieve.WORDS] = addresses_of([words])[0], words.size
-            shares = EMPTY_F32 if uniform is None else shares_of(version, part, edge_type, direction, uniform, checkpoint)
-            kept.append(heads_of(version, part, edge_type, direction, shares))
-            line[sieve.SHARES], line[sieve.HEADS] = addresses_of([shares, kept[-1]])
-    return replace(ground, table=settled(lines), heads=tuple(kept))
+    if found is not ids:
+        ids[:, room - width :] = found
+    return _Run(done=done, ids=ids, types=types, eids=eids, hanging=hanging)
 
 
 def _steps(rules: Rules) -> I64:
@@ -317,7 +314,7 @@ def _fold(rules: Rules) -> float:
     return max((1.0 / rules.p) / _most(rules) - 1.0, 0.0)
 
 
-def _way(version: Version, rules: Rules, ground: _Ground) -> Way:
+def _way(version: Version, rules: Rules, ground: Ground) -> Way:
     most, away = _most(rules), 1.0 / rules.q
     return Way(
         parts=np.int64(version.schema.parts),
@@ -335,7 +332,7 @@ def _way(version: Version, rules: Rules, ground: _Ground) -> Way:
     )
 
 
-def _walkers(version: Version, rules: Rules, places: Places, ground: _Ground) -> I64:
+def _walkers(version: Version, rules: Rules, places: Places, ground: Ground) -> I64:
     schema, m = version.schema, places.ids.size
     if not ground.held.all():
         going = (places.ids >= 0) & (places.taken < rules.length)

@@ -77,7 +77,7 @@ def _load(
     held: NDArray[np.bool_],
     edge: Whole,
     way: Way,
-    width: Whole,
+    room: Whole,
 ) -> bool:
     """Put the next walk that has somewhere to go under way; gives whether there is one."""
     walk, m = cursor[0], walkers.shape[1]
@@ -88,7 +88,7 @@ def _load(
     if walk >= m:
         lanes[HEAD, lane] = 0
         return False
-    lanes[STEP, lane], lanes[PLACE, lane], lanes[ATTEMPT, lane] = walkers[DONE, walk], walk * width, walkers[ATTEMPTS, walk]
+    lanes[STEP, lane], lanes[PLACE, lane], lanes[ATTEMPT, lane] = walkers[DONE, walk], walk * room, walkers[ATTEMPTS, walk]
     position = np.uint64(walkers[POSITIONS, walk])
     lanes[PLAIN, lane], lanes[SALT, lane] = np.int64(tagged(position)), np.int64(salted(mix64(position)))
     lanes[BEFORE, lane] = -1
@@ -320,7 +320,7 @@ def _settle(
     ids: NDArray[np.int64],
     hanging: NDArray[np.int64],
     whole: NDArray[np.int64],
-    width: Whole,
+    room: Whole,
 ) -> None:
     """Do what the fates of draws say; where a walk is through here, another one takes its lane."""
     for i in range(LANES):
@@ -344,7 +344,7 @@ def _settle(
                 lanes[BEFORE, i], lanes[BEFORE_LINE, i] = lanes[NODE, i], lanes[LINE, i]
                 lanes[BEFORE_ROW, i], lanes[BEFORE_HEAD, i] = lanes[ROW, i], lanes[HEAD, i]
                 _arrive(i, found, edge, lanes, table, way)
-        if not goes and not _load(i, lanes, cursor, walkers, table, ends, held, edge, way, width):
+        if not goes and not _load(i, lanes, cursor, walkers, table, ends, held, edge, way, room):
             cursor[1] -= 1
 
 
@@ -359,6 +359,7 @@ def take_biased_walks(
     way: Way,
     done: NDArray[np.int64],
     ids: NDArray[np.int64],
+    room: np.int64,
     hanging: NDArray[np.int64],
     packed: NDArray[np.uint64],
     cold: NDArray[np.uint64],
@@ -374,18 +375,19 @@ def take_biased_walks(
         As of `storaged.kernel.walk.take_walks`; every line of ``table`` that has edges has them packed, and heads.
     steps : int64[1, 1]
         The edge type, which leads to nodes of the type at which it begins.
-    ids : int64[m * w], out
-        Flat; as there.
+    ids : int64[k], out
+        As there, but flat: walk i's from place i * ``room`` on.
+    room : int64
     packed, cold : uint64[E * P]
         Those columns of ``table``.
     lanes : int64[FIELDS, LANES], inout
     """
-    edge, width = steps[0, 0], ids.shape[0] // max(walkers.shape[1], 1)
+    edge = steps[0, 0]
     bits, whole = np.zeros((9, LANES), np.uint64), np.zeros((7, LANES), np.int64)
     reals, lists = np.zeros((2, LANES), np.float64), np.zeros((4, LANES), np.int64)
     if cursor[0] == 0:
         for i in range(LANES):
-            if _load(i, lanes, cursor, walkers, table, ends, held, edge, way, width):
+            if _load(i, lanes, cursor, walkers, table, ends, held, edge, way, room):
                 cursor[1] += 1
     for _ in range(rounds):
         if cursor[1] == 0:
@@ -395,4 +397,4 @@ def take_biased_walks(
         sought = _seek(asked, back, lanes, table, way, bits, whole, lists)
         _search(sought, whole, lists)
         _judge(sought, lanes, table, way, whole, reals, lists)
-        _settle(lanes, cursor, walkers, table, ends, held, edge, way, done, ids, hanging, whole, width)
+        _settle(lanes, cursor, walkers, table, ends, held, edge, way, done, ids, hanging, whole, room)

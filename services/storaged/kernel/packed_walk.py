@@ -62,7 +62,7 @@ def _load(
     ends: NDArray[np.int64],
     steps: NDArray[np.int64],
     way: Way,
-    width: Whole,
+    room: Whole,
 ) -> bool:
     """Put the next walk that has somewhere to go under way; gives whether there is one."""
     walk, m = cursor[0], walkers.shape[1]
@@ -73,7 +73,7 @@ def _load(
     if walk >= m:
         return False
     step = walkers[DONE, walk]
-    lanes[STEP, lane], lanes[TURN, lane], lanes[PLACE, lane] = step, step % steps.shape[0], walk * width
+    lanes[STEP, lane], lanes[TURN, lane], lanes[PLACE, lane] = step, step % steps.shape[0], walk * room
     lanes[TAG, lane] = np.int64(tagged(np.uint64(walkers[POSITIONS, walk])))
     _arrive(walkers[IDS, walk], walkers[KINDS, walk], lane, lanes, table, ends, steps, way)
     return True
@@ -90,6 +90,7 @@ def take_packed_walks(
     way: Way,
     done: NDArray[np.int64],
     ids: NDArray[np.int64],
+    room: np.int64,
     packed: NDArray[np.uint64],
     cold: NDArray[np.uint64],
     lanes: NDArray[np.int64],
@@ -102,16 +103,17 @@ def take_packed_walks(
     ----------
     walkers, table, ends, held, steps, keys, way, done, cursor, rounds
         As of `storaged.kernel.walk.take_walks`; every line of ``table`` that has edges has them packed.
-    ids : int64[m * w], out
-        Flat; as there.
+    ids : int64[k], out
+        As there, but flat: walk i's from place i * ``room`` on.
+    room : int64
     packed, cold : uint64[E * P]
         Those columns of ``table``.
     lanes : int64[FIELDS, LANES], inout
     """
-    turns, width, slot_keys = steps.shape[0], ids.shape[0] // max(walkers.shape[1], 1), keys[SLOT_KEY]
+    turns, slot_keys = steps.shape[0], keys[SLOT_KEY]
     if cursor[0] == 0:
         for lane in range(LANES):
-            if _load(lane, lanes, cursor, walkers, table, ends, steps, way, width):
+            if _load(lane, lanes, cursor, walkers, table, ends, steps, way, room):
                 cursor[1] += 1
     for tick in range(rounds * _GROUPS):
         if cursor[1] == 0:
@@ -146,5 +148,5 @@ def take_packed_walks(
                 _arrive(found, ends[FAR, lanes[EDGE, lane]], lane, lanes, table, ends, steps, way)
             else:
                 done[walk] = step
-                if not _load(lane, lanes, cursor, walkers, table, ends, steps, way, width):
+                if not _load(lane, lanes, cursor, walkers, table, ends, steps, way, room):
                     cursor[1] -= 1

@@ -47,7 +47,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "attempts anew at every host",
         "tempting",
         TOGETHER,
-        ("walkers[DONE, walk], walk * width, walkers[ATTEMPTS, walk]", "walkers[DONE, walk], walk * width, 0"),
+        ("walkers[DONE, walk], walk * room, walkers[ATTEMPTS, walk]", "walkers[DONE, walk], walk * room, 0"),
     ),
     change("every share falls on an edge back", "tempting", TOGETHER, ("            if left < 0.0:", "            if left < np.inf:")),
     change("edges back alike in packed rows", "tempting", TOGETHER, ("left -= 1.0 if even else", "left -= 1.0 if even | (heavy > _ZERO) else")),
