@@ -13,7 +13,12 @@ _S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
 def accepted(hot: np.uint64, cold: np.uint64, column: np.uint64, coin: np.uint64) -> np.uint64:
     """The column that a draw ends at which fell on ``column`` with ``coin``, in the table of
     `graphkit.alias.thresholds` at two addresses."""
-    row = u64_at(hot, column)
+    return accepted_of(u64_at(hot, column), cold, column, coin)
+
+
+@inlined
+def accepted_of(row: np.uint64, cold: np.uint64, column: np.uint64, coin: np.uint64) -> np.uint64:
+    """The same where the column's ``hot`` has been read."""
     high, threshold = np.int64(coin >> _S32), np.int64(row >> _S32)
     led = row & _LOW
     # All ones where high < threshold. A branch would be mispredicted every other time, at the price of several draws.
@@ -21,4 +26,4 @@ def accepted(hot: np.uint64, cold: np.uint64, column: np.uint64, coin: np.uint64
     taken = led ^ ((column ^ led) & kept)
     if high == threshold and (coin & _LOW) < np.uint64(u32_at(cold, column)):
         taken = column
-    return taken  # type: ignore[no-any-return]  # a uint64: what is read by address has no type of its own
+    return taken

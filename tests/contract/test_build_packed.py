@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.kit.auditing import altered, audited
 from tests.kit.building import Built, Op, built
-from tests.kit.images import packed
+from tests.kit.images import keyed, packed
 
 from asterism_proto.errors import Corrupt
 from asterism_proto.schema import Schema
@@ -25,10 +25,12 @@ SCHEMA = {
     "parts": 3,
     "placement": "mod",
     "direction": "both",
-    "nodes": {"n": {}, "far": {}},
+    "nodes": {"n": {}, "far": {}, "thin": {"weighted": True, "tables": {"root": "sqrt(weight)"}}},
     "edges": {"n:e:n": {"weighted": True, "tables": {"root": "sqrt(weight)"}}, "n:f:far": {"weighted": True}, "n:u:n": {}},
 }
 NODES, EDGES = 60, 900
+THIN = np.arange(200) * 1_000_003
+"""Ids of sparse nodes, a fifth of which weigh nothing."""
 
 
 def made(folder: Path, *, far: int, memory_limit_mib: int = 512) -> Built:
@@ -43,6 +45,7 @@ def made(folder: Path, *, far: int, memory_limit_mib: int = 512) -> Built:
     ops = [
         Op(kind=graph.NODES, type_id=0, arrays={"ids": np.arange(NODES)}),
         Op(kind=graph.NODES, type_id=1, arrays={"ids": ids}),
+        Op(kind=graph.NODES, type_id=2, arrays={"ids": THIN, "weight": np.arange(THIN.size, dtype=np.float32) % 5}),
         Op(kind=graph.OUT_EDGES, type_id=0, arrays=edges | {"dst": dst}),
         Op(kind=graph.OUT_EDGES, type_id=1, arrays=edges | {"dst": ids[dst]}),
         Op(kind=graph.OUT_EDGES, type_id=2, arrays={"src": src, "dst": dst, "eid": np.arange(EDGES)}),
@@ -67,6 +70,11 @@ def test_what_is_there_twice_is_the_same_both_times(tmp_path: Path, far: int) ->
                     np.testing.assert_array_equal(side.pairs, expected.pairs)
                     assert side.pairs.size
                     np.testing.assert_array_equal(side.packed, expected.packed)
+            for node in by.nodes:
+                np.testing.assert_array_equal(
+                    node.table.keyed, keyed(replace(node.table, keyed=EMPTY_U64), node.ids).keyed if node.ids.size else EMPTY_U64
+                )
+            assert by.nodes[2].table.keyed.size == 2 * by.nodes[2].table.size > 0
         assert image.edges[0].out.packed.size == 2 * image.edges[0].out.nbr.size
         assert (image.edges[0].out.packed != weighed(image, "root").edges[0].out.packed).any()
 
@@ -91,10 +99,11 @@ def answers(version: draw.Version) -> list[np.ndarray]:
         how = draw.Expansion(seed=4, direction=1, replace=replaced, uniform=True, want_eids=True, want_weights=True)
         met.append(draw.expand(version, how, edge_type=0, hop=0, count=count, ids=ids, trees=None))
     found = [getattr(some, name) for some in (drawn, *met) for name in ("ids", "weights", "eids")]
-    return [*found, among.counts, among.cols, among.weights, among.eids]
+    thin = [draw.nodes(version, types=types, parts=range(3), seed=7, start=0, count=3000, uniform=False).ids for types in ([2], [0, 2])]
+    return [*found, *thin, among.counts, among.cols, among.weights, among.eids]
 
 
-@pytest.mark.parametrize(("before", "new"), [(1, (".narrow", ".pairs", ".packed")), (2, (".pairs",)), (3, (".pairs",))])
+@pytest.mark.parametrize(("before", "new"), [(1, (".narrow", ".pairs", ".packed", ".keyed")), (2, (".pairs", ".keyed")), (3, (".pairs", ".keyed"))])
 def test_images_of_the_formats_before_are_read_and_drawn_from(tmp_path: Path, before: int, new: tuple[str, ...]) -> None:
     schema, images = Schema.from_dict(SCHEMA), []
     now = made(tmp_path, far=NODES - 1)
@@ -108,7 +117,13 @@ def test_images_of_the_formats_before_are_read_and_drawn_from(tmp_path: Path, be
         images.append(open_part(folder, verify=True))
     assert images[0].edges[0].out.pairs.size == 0 < now.images[0].edges[0].out.pairs.size
     assert (images[0].edges[0].out.packed.size == 0) is (before == 1)
-    known = {"space_id": 1, "version": 1, "digest": "", "schema": schema, "totals": {}}
+    totals = {
+        (total.element, total.type_id, total.part): draw.Share(count=total.count, positive=total.positive, weight=total.weight)
+        for result in now.results
+        for total in result.totals
+        if total.weight_name == "weight"
+    }
+    known = {"space_id": 1, "version": 1, "digest": "", "schema": schema, "totals": totals}
     found = [answers(draw.Version(**known, parts=dict(enumerate(parts)))) for parts in (now.images, images)]
     assert (found[0][0] >= 0).any()
     for one, other in zip(*found, strict=True):
@@ -135,6 +150,7 @@ def test_the_audit_finds_a_slot_that_is_packed_wrongly(tmp_path: Path, wrong: st
     [
         ("e0.out.narrow", "out-copy: narrow neighbors from slot 0 on are not its neighbors"),
         ("e2.in.pairs", "in-copy: pairs from slot 0 on are not its neighbors and edges"),
+        ("n2.table.keyed", "ids beside the alias table from column 0 on are not those of its rows"),
         ("e0.out.packed", "out-copy: the packed row of slot 0 is not its table"),
     ],
 )

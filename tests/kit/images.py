@@ -81,6 +81,12 @@ def table_of(weights: NDArray[np.float32] | None, rows: NDArray[np.int64], size:
     return Table(size=values.size, total=alias.neumaier(values), hot=hot, cold=cold, row_of=row_of)
 
 
+def keyed(table: Table, ids: NDArray[np.int64]) -> Table:
+    """With the ids of its columns' rows beside its thresholds, where it has these."""
+    of_column = ids[table.row_of] if table.row_of.size else ids[: table.hot.size]
+    return replace(table, keyed=np.column_stack([table.hot, of_column.astype(np.uint64)]).reshape(-1) if table.hot.size else table.keyed)
+
+
 def _node_image(nodes: Nodes, part: int, schema: Schema, label: str) -> NodeImage:
     parts, mod = schema.parts, schema.placement == "mod"
     order = np.argsort(nodes.ids, kind="stable")
@@ -102,6 +108,10 @@ def _node_image(nodes: Nodes, part: int, schema: Schema, label: str) -> NodeImag
     def by_row(weights: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.where(of_row >= 0, weights[of_row] if weights.size else 0, 0).astype(np.float32)
 
+    def table(weights: NDArray[np.float32] | None) -> Table:
+        made = table_of(None if weights is None else weights[own], row, rows)
+        return made if dense else keyed(made, ids)
+
     index_ids, index_rows = (np.zeros(0, np.int64), np.zeros(0, np.uint32)) if dense else index.build_index(ids)
     columns = {name: _column(values, of_row) for name, values in nodes.features.items()}
     return NodeImage(
@@ -114,8 +124,8 @@ def _node_image(nodes: Nodes, part: int, schema: Schema, label: str) -> NodeImag
         live=live,
         live_rows=np.flatnonzero(live).astype(np.uint32),
         weights=np.zeros(0, np.float32) if nodes.weights is None else by_row(nodes.weights),
-        table=table_of(None if nodes.weights is None else nodes.weights[own], row, rows),
-        named={name: NodeWeights(weights=by_row(values), table=table_of(values[own], row, rows)) for name, values in nodes.named.items()},
+        table=table(nodes.weights),
+        named={name: NodeWeights(weights=by_row(values), table=table(values)) for name, values in nodes.named.items()},
         columns=columns,
         indexes=tuple(_index(nodes, own, row, name, kind) for name, kind in nodes.indexes),
         **_labels(columns[label], rows) if label else {},
@@ -223,7 +233,14 @@ def apart(version: Version) -> Version:
     def without(edge: EdgeImage) -> EdgeImage:
         return replace(edge, out=bare(edge.out), into=None if edge.into is None else bare(edge.into))
 
-    return replace(version, parts={part: replace(image, edges=tuple(map(without, image.edges))) for part, image in version.parts.items()})
+    def alone(node: NodeImage) -> NodeImage:
+        named = {name: replace(of, table=replace(of.table, keyed=np.zeros(0, np.uint64))) for name, of in node.named.items()}
+        return replace(node, table=replace(node.table, keyed=np.zeros(0, np.uint64)), named=named)
+
+    parts = {
+        part: replace(image, nodes=tuple(map(alone, image.nodes)), edges=tuple(map(without, image.edges))) for part, image in version.parts.items()
+    }
+    return replace(version, parts=parts)
 
 
 def _seen_from(schema: Schema, type_id: int, edges: Edges, nodes: Mapping[str, Nodes], *, incoming: bool) -> NDArray[Any] | None:

@@ -92,6 +92,7 @@ def build_nodes(work: Workplace, type_id: int) -> NodesMade:
                 weights=weights,
                 live=rows.live,
                 ids_of=rows.ids_of,
+                keyed=not rows.dense,
             ),
         )
     )

@@ -16,6 +16,7 @@ from storaged.build.source import Workplace
 from storaged.build.steps import State
 from storaged.build.sweep import Place, Sweep
 from storaged.store import keys
+from storaged.store.image import keyed_columns
 from storaged.store.tables import SCRATCH_ROWS, Columns, Extent, TableWriter
 
 F32 = NDArray[np.float32]
@@ -86,6 +87,7 @@ def build_table(
     live: NDArray[np.uint8],
     ids_of: IdsOf,
     weight_name: str = WEIGHT,
+    keyed: bool = False,
 ) -> TableResult:
     """Make the table over ``rows`` rows and write it to the stat database and the image, each pass a step of its own.
 
@@ -103,6 +105,8 @@ def build_table(
         Rows to ids.
     weight_name : str
         Under which name the stat database keeps the table.
+    keyed : bool
+        Whether the image has ids beside thresholds once more.
     """
     passes = _Passes(work, f"{name}.table", kind, type_id, weight_name)
     scan = _Scan(**passes.step("scan", rows, lambda: asdict(passes.scan(rows, weights, live, ids_of))))
@@ -111,7 +115,7 @@ def build_table(
         return TableResult(size=scan.size, weight=scan.weight)
     split = _Split(**passes.step("classify", scan.size, lambda: asdict(passes.classify(scan))))
     passes.step("sweep", scan.size, lambda: passes.sweep(split, scan.size))
-    passes.step("merge", scan.size, lambda: passes.merge(scan, split), settles=True)
+    passes.step("merge", scan.size, lambda: passes.merge(scan, split, keyed), settles=True)
     return TableResult(**passes.step("audit", scan.size, lambda: asdict(passes.audit(scan, weights))))
 
 
@@ -192,13 +196,14 @@ class _Passes:
             raise Internal(f"{self._prefix} of part {self._work.part}: the leftovers of the sweep are short of {short}; the version is refused")
         return {}
 
-    def merge(self, scan: _Scan, split: _Split) -> State:
+    def merge(self, scan: _Scan, split: _Split, keyed: bool) -> State:
         """The merge of B1 with both spools by position: the final B1, and the image's thresholds."""
         self._work.progress.phase("merge")
         streams = (_Ordered(self._blocks(keys.LIGHT, split.lights)), _Ordered(self._blocks(keys.HEAVY, split.heavies)))
         final = self._writer(keys.B1, final=True)
         hot_out = self._work.image.append_to(f"{self._prefix}.hot", np.uint64)
         cold_out = self._work.image.append_to(f"{self._prefix}.cold", np.uint32)
+        keyed_out = self._work.image.append_to(f"{self._prefix}.keyed", np.uint64) if keyed else None
         low = 0
         for row, ids, weights in self._blocks(keys.B1, scan.size):
             n = row.size
@@ -212,6 +217,8 @@ class _Passes:
             threshold_block(prob, alias, hot, cold)
             hot_out.append(hot)
             cold_out.append(cold)
+            if keyed_out is not None:
+                keyed_out.append(keyed_columns(hot, ids))
             low += n
         final.finish()
         return {}

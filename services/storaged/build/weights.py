@@ -204,6 +204,7 @@ def _node_table(work: Workplace, type_id: int, rows: Rows, i: int) -> State:
         live=rows.live,
         ids_of=rows.ids_of,
         weight_name=table.name,
+        keyed=not rows.dense,
     )
 
 

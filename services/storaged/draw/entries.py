@@ -20,6 +20,16 @@ from storaged.store.image import EMPTY_I32, EMPTY_I64, EMPTY_U32, PartImage, Tab
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reads:
+    """What a draw reads of each entry's table, as `storaged.kernel.columns.draw_rows` takes it; all uint64[k]."""
+
+    hots: NDArray[np.uint64]
+    rows_of: NDArray[np.uint64]
+    ids: NDArray[np.uint64]
+    shifts: NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Entries:
     """The (type, part)s that draws fall on, and the table of each of those that are asked for, as the kernel reads them.
 
@@ -39,6 +49,8 @@ class Entries:
     """uint64[k]: addresses of the tables' arrays."""
     ids: NDArray[np.uint64]
     """uint64[k]: addresses of the ids of sparse node types."""
+    keyed: Reads
+    """What draws of ids read: tables that have ids beside them where there are some."""
     scales: NDArray[np.int64]
     offsets: NDArray[np.int64]
     """int64[k]: those of the others are row * scale + offset."""
@@ -81,7 +93,8 @@ def _entries(version: Version, shares: split.Shares, element: int, asked: frozen
     hots = addresses_of(table.hot for table in tables)
     # Draws of others are begun too, before it is known whose they are: let them ask for something that is there.
     hots = settled(np.where([image is None for _, image in images], hots.max(initial=0), hots))
-    ids = [EMPTY_I64 if image is None or element != NODE else image.nodes[type_id].ids for type_id, image in images]
+    ids = addresses_of(EMPTY_I64 if image is None or element != NODE else image.nodes[type_id].ids for type_id, image in images)
+    rows_of = addresses_of(table.row_of for table in tables)
     return Entries(
         shares=shares,
         images=images,
@@ -89,12 +102,24 @@ def _entries(version: Version, shares: split.Shares, element: int, asked: frozen
         sizes=settled(np.array([table.size for table in tables], np.uint64)),
         hots=hots,
         colds=addresses_of(table.cold for table in tables),
-        rows_of=addresses_of(table.row_of for table in tables),
-        ids=addresses_of(ids),
+        rows_of=rows_of,
+        ids=ids,
+        keyed=_keyed(addresses_of(table.keyed for table in tables), hots, rows_of, ids),
         scales=settled(np.full(len(pairs), version.schema.parts, np.int64)),
         offsets=settled(np.array([part for _, part in pairs], np.int64)),
         of_one_type=only,
         covered=covered(covers, uniform=uniform) if version.covers else None,
+    )
+
+
+def _keyed(keyed: NDArray[np.uint64], hots: NDArray[np.uint64], rows_of: NDArray[np.uint64], ids: NDArray[np.uint64]) -> Reads:
+    """Thresholds and ids from one array where there is one: a column's id stands behind its threshold, whatever its row."""
+    has = keyed > 0
+    return Reads(
+        hots=settled(np.where(has, keyed, hots)),
+        rows_of=settled(np.where(has, np.uint64(0), rows_of)),
+        ids=settled(np.where(has, keyed + np.uint64(8), ids)),
+        shifts=settled(np.where(has, np.uint64(4), np.uint64(3))),
     )
 
 
@@ -118,7 +143,7 @@ def draw_ids(
     And their types, but where ``entries`` are of one type: writing these would take a fifth of the time.
     """
     tags = settled(EMPTY_I32) if entries.of_one_type else entries.shares.types
-    return _draw(entries, part_key, row_key, start, count, numbers, tags, entries.ids, entries.scales, entries.offsets)
+    return _draw(entries, part_key, row_key, start, count, numbers, tags, entries.keyed, entries.scales, entries.offsets)
 
 
 def draw_rows(
@@ -126,8 +151,9 @@ def draw_rows(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Their rows and the numbers of their entries."""
     k = entries.local.size
-    nothing, zeros, ones = settled(np.zeros(k, np.uint64)), settled(np.zeros(k, np.int64)), settled(np.ones(k, np.int64))
-    return _draw(entries, part_key, row_key, start, count, numbers, settled(np.arange(k, dtype=np.int32)), nothing, ones, zeros)
+    zeros, ones = settled(np.zeros(k, np.int64)), settled(np.ones(k, np.int64))
+    apart = Reads(hots=entries.hots, rows_of=entries.rows_of, ids=settled(np.zeros(k, np.uint64)), shifts=settled(np.full(k, 3, np.uint64)))
+    return _draw(entries, part_key, row_key, start, count, numbers, settled(np.arange(k, dtype=np.int32)), apart, ones, zeros)
 
 
 def read_ids(entries: Entries, numbers: NDArray[np.int32], rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -152,7 +178,7 @@ def _draw(
     count: int,
     numbers: NDArray[np.int64] | None,
     tags: NDArray[np.int32],
-    ids: NDArray[np.uint64],
+    reads: Reads,
     scales: NDArray[np.int64],
     offsets: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -161,8 +187,8 @@ def _draw(
         raise InvalidRequest(f"start {start}: expected 0 to 2^63 - 1 - count")
     numbers = settled(EMPTY_I64 if numbers is None else numbers)
     if entries.covered is not None:
-        return _from_covers(entries, entries.covered, part_key, row_key, start, count, numbers, tags, ids, scales, offsets)
-    drawn = partial(_drawn, entries, part_key, row_key, start, count, numbers, tags, ids, scales, offsets)
+        return _from_covers(entries, entries.covered, part_key, row_key, start, count, numbers, tags, reads, scales, offsets)
+    drawn = partial(_drawn, entries, part_key, row_key, start, count, numbers, tags, reads, scales, offsets)
     return drawn(entries.shares.hot, entries.shares.cold)
 
 
@@ -174,7 +200,7 @@ def _drawn(
     count: int,
     numbers: NDArray[np.int64],
     tags: NDArray[np.int32],
-    ids: NDArray[np.uint64],
+    reads: Reads,
     scales: NDArray[np.int64],
     offsets: NDArray[np.int64],
     hot: NDArray[np.uint64],
@@ -194,10 +220,11 @@ def _drawn(
             entries.local,
             tags,
             entries.sizes,
-            entries.hots,
+            reads.hots,
             entries.colds,
-            entries.rows_of,
-            ids,
+            reads.rows_of,
+            reads.ids,
+            reads.shifts,
             scales,
             offsets,
             out,
@@ -216,7 +243,7 @@ def _from_covers(
     count: int,
     numbers: NDArray[np.int64],
     tags: NDArray[np.int32],
-    ids: NDArray[np.uint64],
+    reads: Reads,
     scales: NDArray[np.int64],
     offsets: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -242,7 +269,7 @@ def _from_covers(
             cover.hots,
             cover.colds,
             cover.rows_of,
-            ids,
+            reads.ids,
             scales,
             offsets,
             rows,

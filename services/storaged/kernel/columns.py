@@ -9,16 +9,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.acceptance import accepted
-from graphkit.jit import f32_at, i64_at, kernel, prefetch_at, u32_at
+from graphkit.acceptance import accepted, accepted_of
+from graphkit.jit import f32_at, i64_at, kernel, prefetch_at, u32_at, u64_at
 from graphkit.rng import below, word
 
 BLOCK, STEP, AHEAD = 64, 8, 24
 """Draws whose words are made at a time, with the widest instructions there are; of which are led on at a time; between what is asked for
 and what is read."""
 _LAST, _RING = np.int64(BLOCK - 1), np.int64(4 * BLOCK - 1)
-_EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
-"""Shifts that make addresses of indices."""
+_EIGHTS, _FOURS, _ZERO = np.uint64(3), np.uint64(2), np.uint64(0)
+"""Shifts that make addresses of indices, and the first index."""
 
 
 @kernel
@@ -37,6 +37,7 @@ def draw_rows(
     colds: NDArray[np.uint64],
     rows_of: NDArray[np.uint64],
     ids: NDArray[np.uint64],
+    shifts: NDArray[np.uint64],
     scales: NDArray[np.int64],
     offsets: NDArray[np.int64],
     out: NDArray[np.int64],
@@ -64,12 +65,15 @@ def draw_rows(
     sizes : uint64[k]
         Columns of each entry's table, >= 1 where it is local and can be drawn.
     hots, colds : uint64[k], uint64[k]
-        Addresses of its table, uint64[size] and uint32[size]; 0: every column is certain. Of an entry that is not local
-        any address that may be asked for.
+        Addresses of its table, uint64[size], ``shifts`` apart, and uint32[size]; 0: every column is certain. Of an entry that is not
+        local any address that may be asked for.
     rows_of : uint64[k]
         Address of uint32[size], column -> row; 0: column i is row i.
     ids : uint64[k]
-        Address of int64[rows], the answer for each row; 0: it is row * scale + offset.
+        Address of int64[rows], the answer for each row, ``shifts`` apart; 0: it is row * scale + offset.
+    shifts : uint64[k]
+        log2 of the bytes from one threshold to the next and from one id to the next: 3 where each of both has an array, 4 where they
+        alternate in one.
     scales, offsets : int64[k], int64[k]
         (parts, part) makes ids of a dense type, (1, 0) leaves rows.
     out, out_tags : int64[count], int32[count], out
@@ -111,7 +115,7 @@ def draw_rows(
             coins[made & _RING] = w * sizes[entry]
             entries[made & _RING] = entry
             if hots[entry] > 0:
-                prefetch_at(hots[entry] + (column << _EIGHTS))
+                prefetch_at(hots[entry] + (column << shifts[entry]))
             made += np.int64(local[entry])
             i += 1
         behind = AHEAD if i < count else np.int64(0)
@@ -120,12 +124,13 @@ def draw_rows(
             entry = entries[j & _RING]
             column = np.uint64(out[j])
             if hots[entry] > 0:
-                column = accepted(hots[entry], colds[entry], column, coins[j & _RING])
+                hot_here = u64_at(hots[entry] + (column << shifts[entry]), _ZERO)
+                column = accepted_of(hot_here, colds[entry], column, coins[j & _RING])
             out[j] = np.int64(column)
             if mapped:
                 prefetch_at(rows_of[entry] + (column << _FOURS))
             elif named:
-                prefetch_at(ids[entry] + (column << _EIGHTS))
+                prefetch_at(ids[entry] + (column << shifts[entry]))
         taken = to_take
         if mapped:
             to_move = max(moved, taken - behind)
@@ -134,7 +139,7 @@ def draw_rows(
                 if rows_of[entry] > 0:
                     out[j] = np.int64(u32_at(rows_of[entry], out[j]))
                 if named:
-                    prefetch_at(ids[entry] + (np.uint64(out[j]) << _EIGHTS))
+                    prefetch_at(ids[entry] + (np.uint64(out[j]) << shifts[entry]))
             moved = to_move
         to_tell = moved if mapped else taken
         if named:
@@ -142,7 +147,8 @@ def draw_rows(
         for j in range(told, to_tell):
             entry = entries[j & _RING]
             row = out[j]
-            out[j] = i64_at(ids[entry], row) if ids[entry] > 0 else row * scales[entry] + offsets[entry]
+            named_here = ids[entry] + (np.uint64(row) << shifts[entry])
+            out[j] = i64_at(named_here, _ZERO) if ids[entry] > 0 else row * scales[entry] + offsets[entry]
             if tagged:
                 out_tags[j] = tags[entry]
         told = to_tell

@@ -28,7 +28,7 @@ from storaged.reread import law
 from storaged.reread.indexes import check_edge_index, check_index, check_near
 from storaged.reread.task import EDGE, NODE, Result, Task
 from storaged.store.checked import check_files
-from storaged.store.image import Adjacency, EdgeImage, NodeImage, PartImage, Table, open_part, paired, weighed
+from storaged.store.image import Adjacency, EdgeImage, NodeImage, PartImage, Table, keyed_columns, open_part, paired, weighed
 from storaged.store.ordered import OWN
 
 I64 = NDArray[np.int64]
@@ -192,6 +192,7 @@ class _Type:
         live = sum(int(np.count_nonzero(node.live[low : low + CHUNK])) for low in range(0, node.live.size, CHUNK)) if node.live.size else node.rows
         weights = node.weights if self._weighted else None
         found = self._table(node.table, weights, node.rows, node.live)
+        self._keyed(node.table, node.ids)
         self._hold(replace(found, count=live))
         name = OWN if self._weight_name == WEIGHT else self._weight_name
         for index in node.indexes:
@@ -231,6 +232,16 @@ class _Type:
                 )
         self._books.totals.append(replace(found, dropped=published.dropped))
         self._books.of(self._element, self._type_id).take(found)
+
+    def _keyed(self, table: Table, ids: I64) -> None:
+        """Where a table has ids beside its thresholds, both must be what they are elsewhere: draws read the one or the other."""
+        if table.keyed.size not in (0, 2 * table.hot.size):
+            raise Corrupt(f"{self._where}: {table.keyed.size} words of ids beside {table.hot.size} columns; build the version again")
+        for low in range(0, table.keyed.size // 2, CHUNK):
+            high = min(low + CHUNK, table.hot.size)
+            rows = table.row_of[low:high] if table.row_of.size else slice(low, high)
+            if not np.array_equal(table.keyed[2 * low : 2 * high], keyed_columns(table.hot[low:high], ids[rows])):
+                raise Corrupt(f"{self._where}: ids beside the alias table from column {low} on are not those of its rows; build the version again")
 
     def _table(self, table: Table, weights: F32 | None, rows: int, live: NDArray[np.uint8]) -> Total:
         """The table over ``rows`` rows: which rows it has, their sum, and its law."""

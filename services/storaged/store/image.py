@@ -15,7 +15,8 @@ is certain is its own alias.
 
 Twice over. Where the ids of an adjacency's neighbors fit into 32 bits they are there a second time as ``narrow``, in half the room; where
 those of its edges do, too, ``pairs`` has each edge's two ids side by side; and ``packed`` puts beside each ``hot`` the two neighbors between
-which it decides. What a draw wants to know is one read at random instead of two.
+which it decides. Of sparse nodes ``keyed`` has each ``hot`` beside the id of its column. What a draw wants to know is one read at random
+instead of two.
 
 By time. Where edges have a time, ``order`` has the slots of each row from the earliest edge to the latest: what is seen until a time is a beginning
 of it, found by bisection, and ``time_sums`` say what that weighs.
@@ -61,6 +62,11 @@ EMPTY_F32 = np.zeros(0, np.float32)
 EMPTY_F64 = np.zeros(0, np.float64)
 
 
+def keyed_columns(hot: U64, ids: I64) -> U64:
+    """Columns of a table beside the ids of their rows, one after another; uint64[2 * n]."""
+    return np.column_stack([hot, ids.astype(np.uint64)]).reshape(-1)
+
+
 def paired(nbr: I64, eid: I64) -> U64:
     """Neighbors and their edges' ids side by side, all of them below 2^32; uint64[n]."""
     return eid.astype(np.uint64) << np.uint64(32) | nbr.astype(np.uint64)
@@ -80,6 +86,8 @@ class Table:
     """uint32[size], or empty with ``hot``."""
     row_of: U32 = field(default_factory=lambda: EMPTY_U32)
     """uint32[size], column -> row; empty when column i is row i."""
+    keyed: U64 = field(default_factory=lambda: EMPTY_U64)
+    """uint64[2 * size]: of each column ``hot``, then the id of its own row; empty with ``hot``, of dense nodes and of edges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,7 +309,7 @@ def _given(arrays: Mapping[str, NDArray[Any]], prefix: str, *names: str) -> dict
 
 
 def _table(entry: Mapping[str, Any], prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Table:
-    return Table(size=int(entry["size"]), total=float(entry["total"]), **_given(arrays, f"{prefix}.table", "hot", "cold", "row_of"))
+    return Table(size=int(entry["size"]), total=float(entry["total"]), **_given(arrays, f"{prefix}.table", "hot", "cold", "row_of", "keyed"))
 
 
 def _columns(names: list[str], prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Column]:

@@ -7,10 +7,11 @@ import math
 from typing import Any
 
 import numpy as np
-from tests.kit.images import hosted
+from tests.kit.images import Nodes, apart, hosted, version_of
 from tests.law.checks.basis import draw_nodes, draw_star, nodes_of, require, require_counts, require_independent, web_of
 from tests.law.checks.tables import WEIGHTS
 
+from asterism_proto.schema import NodeType, Schema
 from graphkit import rng, split
 from storaged import draw
 
@@ -142,3 +143,22 @@ def hosts_do_not_matter_to_neighbors_edges_and_races(scale: float) -> None:
         require(bool(found.all()), f"{hosts} hosts leave an edge undrawn")
         first = sorted(merged)[:20]
         require(first == list(zip(race.keys.tolist(), race.edges.types.tolist(), race.edges.eids.tolist(), strict=True)), f"{hosts} hosts race apart")
+
+
+def ids_beside_thresholds_are_those_of_rows(scale: float) -> None:
+    """Sparse nodes: drawn from one array, and from thresholds, rows and ids each by itself; with zero weights, dense types beside, on some hosts."""
+    generator = np.random.default_rng(5)
+    ids, count = np.sort(generator.choice(1 << 40, 300, replace=False)), int(max(500, 5000 * scale))
+    schema = Schema(node_types=(NodeType(name="n", weighted=True), NodeType(name="d", weighted=True)), edge_types=(), parts=3)
+    dense = Nodes(ids=np.arange(50), weights=np.full(50, 3, np.float32))
+    for zeros in (0.0, 0.4):
+        heavy = np.exp(generator.normal(size=ids.size) * 2).astype(np.float32)
+        heavy[generator.random(ids.size) < zeros] = 0
+        version = version_of(schema, {"n": Nodes(ids=ids, weights=heavy), "d": dense}, {})
+        for types in ([0], [0, 1]):
+            for parts in ((0, 1, 2), (1,)):
+                some = version if len(parts) > 1 else hosted(version, parts)
+                asked = {"types": types, "parts": parts, "seed": 9, "start": 0, "count": count, "uniform": False}
+                both = [draw.nodes(held, **asked, want_probabilities=want).ids for held, want in ((some, False), (apart(some), False), (some, True))]
+                same = all(bool((one == both[0]).all()) for one in both)
+                require(both[0].size > 0 and same, f"nodes of types {types} in parts {parts}, {zeros} of them without weight: other ids than by rows")

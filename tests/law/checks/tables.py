@@ -71,6 +71,7 @@ def _drawn_row(wanted: int, n: int, hot: NDArray[Any], cold: NDArray[Any]) -> in
         addresses_of([cold]),
         nothing,
         nothing,
+        settled(np.full(1, 3, np.uint64)),
         settled(np.ones(1, np.int64)),
         settled(np.zeros(1, np.int64)),
         out,

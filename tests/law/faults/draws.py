@@ -8,9 +8,10 @@ ALIAS, ACCEPTANCE, RNG = "graphkit.alias", "graphkit.acceptance", "graphkit.rng"
 COLUMNS, NEIGHBORS, DISTINCT, RACE = (f"storaged.kernel.{room}" for room in ("columns", "neighbors", "distinct", "race"))
 VERSION, ENTRIES = "storaged.draw.version", "storaged.draw.entries"
 
-SHUFFLED = "chosen = k + np.int64(below(word(key, np.uint64(k)), np.uint64(degree - k)))"
+SHUFFLED = "used[k] = np.int64(below_short(word(key, k_th), np.uint64(degree) - k_th) + k_th)"
+ONE_LESS = ("degree) - k_th)", "degree) - k_th - np.uint64(1))")
 OF_ENTRIES = (
-    "            entries.rows_of,\n            ids,\n            scales,\n"
+    "            reads.ids,\n            reads.shifts,\n            scales,\n"
     "            offsets,\n            out,\n            out_tags,\n        )\n    )\n"
 )
 DRAWN = "column = below(w, degree)"
@@ -21,9 +22,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "reservoir off by one",
         "Nebula #6091",
         DISTINCT,
-        (SHUFFLED, SHUFFLED.replace("chosen = k +", "chosen = k + 1 +").replace("degree - k)", "degree - k - 1)")),
+        (SHUFFLED, SHUFFLED.replace("+ k_th)", "+ k_th + np.uint64(1))").replace(*ONE_LESS)),
     ),
-    change("Floyd off by one", "torch_sparse #385", DISTINCT, (SHUFFLED, SHUFFLED.replace("degree - k)", "degree - k - 1)"))),
+    change("Floyd off by one", "torch_sparse #385", DISTINCT, (SHUFFLED, SHUFFLED.replace(*ONE_LESS))),
     change(
         "first neighbor never picked",
         "DGL #1928",
@@ -151,8 +152,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         DISTINCT,
         (
-            "if (touched[there] if direct else marks[there]) >= 0:\n",
-            "if (touched[there] if direct else marks[there]) >= 0 and refused < 1:\n",
+            "if touched[there] != 0 if direct else marks[there] >= 0:\n",
+            "if (touched[there] != 0 if direct else marks[there] >= 0) and refused < 1:\n",
         ),
     ),
     change("a race by -log(u) * w", "classic", RACE, ("return -log(unit(w)) / weight", "return -log(unit(w)) * weight")),
@@ -163,6 +164,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ("total += measures[t, i]\n", "total += measures[t, i] > 0.0\n"),
         ("reached += measures[t, i]", "reached += measures[t, i] > 0.0"),
     ),
+    change(
+        "an id before its threshold",
+        "tempting",
+        ENTRIES,
+        ("ids=settled(np.where(has, keyed + np.uint64(8), ids))", "ids=settled(np.where(has, keyed - np.uint64(8), ids))"),
+    ),
+    change("ids of rows beside columns", "tempting", ENTRIES, ("rows_of=settled(np.where(has, np.uint64(0), rows_of))", "rows_of=rows_of")),
 )
 
 
