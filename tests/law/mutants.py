@@ -83,6 +83,7 @@ NEAREST = {
     "storaged.kernel.labor": "labor",
     "storaged.kernel.importance": "labor",
     "storaged.kernel.distinct": "neighborhoods",
+    "storaged.kernel.shuffle": "neighborhoods",
     "storaged.kernel.neighbors": "neighborhoods",
     "graphkit.alias": "tables",
     "graphkit.acceptance": "global_draws",

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from graphkit.jit import Whole, inlined, kernel
 from graphkit.rng import below, word
-from storaged.kernel.distinct import REJECTIONS, spot
+from storaged.kernel.distinct import REJECTIONS
 from storaged.kernel.race import arrival, finish, offer
+from storaged.kernel.shuffle import spot
 
 _S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from graphkit.acceptance import accepted
 from graphkit.jit import Whole, f32_at, f64_at, i64_at, inlined, kernel, prefetch_at
-from graphkit.rng import GOLDEN, below, below_short, derive, word
+from graphkit.rng import below, derive, word
 from storaged.kernel.race import arrival, finish, offer
+from storaged.kernel.shuffle import DIRECT, shuffle, spot
 
 REJECTIONS = 16
 """Rejections in a row after which a node's draws go on as a race. Part of the law: it never depends on the count."""
@@ -17,81 +18,7 @@ TILE = 16
 NODES_AHEAD = 48
 DRAWS_AHEAD = 24
 """Draws of each node that are hashed before any of them is looked at."""
-DIRECT = 1 << 12
-"""Up to this degree what was drawn is noted under its place in the row; in a hash table beyond."""
 _EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
-
-
-@inlined
-def spot(marks: NDArray[np.int64], wanted: Whole, shift: np.uint64) -> Whole:
-    """Where ``wanted`` stands in an open-addressing table of keys, or the free place where it would."""
-    mask = marks.shape[0] - 1
-    at = np.int64((np.uint64(wanted) * GOLDEN) >> shift)
-    while marks[at] >= 0 and marks[at] != wanted:
-        at = (at + 1) & mask
-    return at
-
-
-@inlined
-def _shuffle(
-    key: np.uint64,
-    start: Whole,
-    degree: Whole,
-    count: Whole,
-    base: Whole,
-    shift: np.uint64,
-    row_nbr: np.uint64,
-    touched: NDArray[np.int16],
-    marks: NDArray[np.int64],
-    values: NDArray[np.int64],
-    used: NDArray[np.int64],
-    slots: NDArray[np.int64],
-) -> None:
-    """The first ``count`` of a Fisher-Yates shuffle of a row, whose array is kept only where it was touched."""
-    if degree <= DIRECT:
-        _shuffle_short(key, start, degree, count, base, touched, used, slots)
-    else:
-        for k in range(count):
-            chosen = k + np.int64(below(word(key, np.uint64(k)), np.uint64(degree - k)))
-            there, here = np.int64(spot(marks, chosen, shift)), np.int64(spot(marks, k, shift))
-            # Position k is never looked at again: what stood there goes to where the chosen one was.
-            drawn = values[there] if marks[there] >= 0 else np.int64(chosen)
-            moved = values[here] if marks[here] >= 0 else np.int64(k)
-            marks[there] = chosen
-            values[there] = moved
-            used[k] = there
-            slots[base + k] = start + drawn
-        for k in range(count):
-            marks[used[k]] = -1
-    if row_nbr > 0:
-        for k in range(count):
-            prefetch_at(row_nbr + (np.uint64(slots[base + k] - start) << _EIGHTS))
-
-
-@inlined
-def _shuffle_short(
-    key: np.uint64,
-    start: Whole,
-    degree: Whole,
-    count: Whole,
-    base: Whole,
-    touched: NDArray[np.int16],
-    used: NDArray[np.int64],
-    slots: NDArray[np.int64],
-) -> None:
-    """`_shuffle` of a row that ``touched`` has room for: what stands at a place is noted as its difference to the place, 0 where it stands itself.
-
-    Hashing is a loop of its own, which runs over several at once, and what follows it has no branch.
-    """
-    for k in range(count):
-        k_th = np.uint64(k)
-        used[k] = np.int64(below_short(word(key, k_th), np.uint64(degree) - k_th) + k_th)
-    for k in range(count):
-        chosen = used[k]
-        slots[base + k] = start + (np.int64(touched[chosen]) ^ chosen)
-        touched[chosen] = np.int16(np.int64(touched[k]) ^ k ^ chosen)
-    for k in range(count):
-        touched[used[k]] = 0
 
 
 @inlined
@@ -229,7 +156,7 @@ def choose_distinct(
         left //= 2
         shift -= np.uint64(1)
     if row_weights == 0 or row_hot == 0:
-        _shuffle(key, start, degree, count, base, shift, row_nbr, touched, marks, values, used, slots)
+        shuffle(key, start, degree, count, base, shift, row_nbr, touched, marks, values, used, slots)
         return np.int64(count)
     drawn = _reject(key, start, degree, count, base, shift, row_nbr, row_hot, row_cold, columns, coins, t, touched, marks, used, slots)
     found = np.int64(drawn)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from graphkit.jit import Whole, inlined, kernel, prefetch, view_at
 from graphkit.rng import below, derive, word
-from storaged.kernel.distinct import DIRECT, choose_distinct
+from storaged.kernel.distinct import choose_distinct
+from storaged.kernel.shuffle import DIRECT
 from storaged.kernel.table import COLD, EID, HOT, INDPTR, NARROW, NBR, PAIRS, ROWS, SLOTS, SUMS, WEIGHTS, both_of, find_row, shift_of_parts
 
 _FAR, _NEAR, _LATE = 24, 8, 4

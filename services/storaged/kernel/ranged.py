@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from graphkit.jit import Whole, inlined, kernel, u32_at
 from graphkit.rng import below, derive, unit, word
 from graphkit.successive import plus
-from storaged.kernel.distinct import REJECTIONS, spot
+from storaged.kernel.distinct import REJECTIONS
 from storaged.kernel.near import FEW, PLACES, by_weight, fetch, heavy, runs_of
 from storaged.kernel.race import arrival, finish, offer
+from storaged.kernel.shuffle import spot
 from storaged.kernel.timed import shuffled
 
 

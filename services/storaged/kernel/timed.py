@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from graphkit.jit import Whole, f32_at, f64_at, i64_at, inlined, kernel, prefetch_at, u32_at
 from graphkit.rng import below, derive, unit, word
-from storaged.kernel.distinct import REJECTIONS, spot
+from storaged.kernel.distinct import REJECTIONS
 from storaged.kernel.race import arrival, finish, offer
+from storaged.kernel.shuffle import spot
 
 UNIFORM, WEIGHTED, LAST = 0, 1, 2
 """How edges are drawn from those seen: alike, by weight, or the latest of them."""

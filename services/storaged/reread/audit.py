@@ -271,9 +271,8 @@ class _Type:
             raise Corrupt(f"{self._where}: its weights differ, from {lightest} to {heaviest}, but it has no alias table; build the version again")
         if table.hot.size:
             if weights is None or not table.hot.size == table.cold.size == size:
-                raise Corrupt(
-                    f"{self._where}: an alias table of {table.hot.size} and {table.cold.size} columns for {size} rows; build the version again"
-                )
+                sizes = f"{table.hot.size} and {table.cold.size} columns for {size} rows"
+                raise Corrupt(f"{self._where}: an alias table of {sizes}; build the version again")
             audit_table(settled(table.hot), settled(table.cold), settled(table.row_of), settled(weights), np.float64(weight), out)
         if not out[0] <= MAX_DISTANCE:
             raise Corrupt(f"{self._where}: the alias table's law is {out[0]:.3g} away from its weights; build the version again")
@@ -324,10 +323,9 @@ class _Type:
         for low in range(0, side.narrow.size, CHUNK):
             if not np.array_equal(side.narrow[low : low + CHUNK], side.nbr[low : low + CHUNK]):
                 raise Corrupt(f"{self._where}, {name}: narrow neighbors from slot {low} on are not its neighbors; build the version again")
-        for low in range(0, side.pairs.size, CHUNK):
-            here = slice(low, low + CHUNK)
+        for here in (slice(low, low + CHUNK) for low in range(0, side.pairs.size, CHUNK)):
             if not np.array_equal(side.pairs[here], paired(side.nbr[here], side.eid[here])):
-                raise Corrupt(f"{self._where}, {name}: pairs from slot {low} on are not its neighbors and edges; build the version again")
+                raise Corrupt(f"{self._where}, {name}: pairs from slot {here.start} on are not its neighbors and edges; build the version again")
         if side.packed.size:
             arrays = (settled(array) for array in (side.indptr, side.narrow, side.sums, side.hot, side.packed))
             slot = law.first_unlike(*arrays)

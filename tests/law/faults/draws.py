@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.law.faults import Mutant, change
 
 ALIAS, ACCEPTANCE, RNG = "graphkit.alias", "graphkit.acceptance", "graphkit.rng"
-COLUMNS, NEIGHBORS, DISTINCT, RACE = (f"storaged.kernel.{room}" for room in ("columns", "neighbors", "distinct", "race"))
+COLUMNS, NEIGHBORS, DISTINCT, SHUFFLE, RACE = (f"storaged.kernel.{room}" for room in ("columns", "neighbors", "distinct", "shuffle", "race"))
 VERSION, ENTRIES = "storaged.draw.version", "storaged.draw.entries"
 
 SHUFFLED = "used[k] = np.int64(below_short(word(key, k_th), np.uint64(degree) - k_th) + k_th)"
@@ -21,10 +21,10 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "reservoir off by one",
         "Nebula #6091",
-        DISTINCT,
+        SHUFFLE,
         (SHUFFLED, SHUFFLED.replace("+ k_th)", "+ k_th + np.uint64(1))").replace(*ONE_LESS)),
     ),
-    change("Floyd off by one", "torch_sparse #385", DISTINCT, (SHUFFLED, SHUFFLED.replace(*ONE_LESS))),
+    change("Floyd off by one", "torch_sparse #385", SHUFFLE, (SHUFFLED, SHUFFLED.replace(*ONE_LESS))),
     change(
         "first neighbor never picked",
         "DGL #1928",
