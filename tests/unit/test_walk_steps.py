@@ -228,6 +228,42 @@ def test_walks_are_what_they_are_defined_as(form: str, held: Any, steps: list[li
     assert (hung > 0) == (len(held) < PARTS)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"p": 0.5, "q": 2.0}, {"restart": 0.3}, {"want_edge_ids": True}, {"p": 3.0, "q": 0.2, "restart": 0.2, "want_edge_ids": True}],
+    ids=str,
+)
+@pytest.mark.parametrize("steps", [[[HEAVY]], [[TO], [FRO]], [[HEAVY, PLAIN]]], ids=str)
+def test_whole_walks_are_their_steps_behind_where_they_begin(form: str, more: dict[str, Any], steps: list[list[int]]) -> None:
+    version, ids = graph(form)
+    starts = np.r_[ids[:40], -1, 3 * 10**12, ids[-9:]].astype(np.int64)
+    kinds, m, length = np.zeros(starts.size, np.int32), starts.size, 6
+    rules = draw.Rules(steps=steps, length=length, uniform=False, direction=1, seed=5, **more)
+    places = draw.Places.begun(starts, kinds, np.arange(m) * 7)
+    told, walks = draw.paths(version, rules, places), draw.walk(version, rules, places)
+    assert (told.nodes[:, 0] == starts).all()
+    for whole, pieces in ((told.nodes[:, 1:], walks.ids), (told.types, walks.types), (told.eids, walks.eids)):
+        assert (whole is None) == (pieces is None)
+        if whole is not None and pieces is not None:
+            expected = np.full((m, length), -1, whole.dtype)
+            for i, (low, high) in enumerate(itertools.pairwise(walks.indptr)):
+                expected[i, : high - low] = pieces[low:high]
+            np.testing.assert_array_equal(whole, expected)
+
+
+def test_whole_walks_are_refused_where_not_all_is_held_or_too_much_is_asked() -> None:
+    version, ids = graph("mod")
+    begun = draw.Places.begun(ids[:3].astype(np.int64), np.zeros(3, np.int32), np.arange(3))
+    rules = draw.Rules(steps=[[HEAVY]], length=3, uniform=False, direction=1, seed=1)
+    with pytest.raises(Unavailable, match="part 1"):
+        draw.paths(hosted(version, [0, 2]), rules, begun)
+    with pytest.raises(InvalidRequest, match="values in one answer"):
+        draw.paths(version, replace(rules, length=1 << 31), begun)
+    with pytest.raises(InvalidRequest, match="'positions'"):
+        draw.paths(version, rules, replace(begun, positions=np.arange(2)))
+
+
 def test_what_can_not_be_walked_is_refused() -> None:
     version, ids = graph("mod")
     good: dict[str, Any] = {"steps": [[HEAVY]], "length": 3, "uniform": False, "direction": 1, "seed": 1}

@@ -14,7 +14,6 @@ from storaged.draw.sieved import heads_of, shares_of, sieve_of
 from storaged.draw.version import Version
 from storaged.kernel import sieve, table
 from storaged.kernel.lanes import FAR, NEAR
-from storaged.store.image import EMPTY_F32
 
 I64 = NDArray[np.int64]
 
@@ -30,8 +29,6 @@ class Ground:
     packs: NDArray[np.uint64]
     colds: NDArray[np.uint64]
     """Columns of ``table``."""
-    heads: tuple[NDArray[np.uint64], ...] = ()
-    """What it tells the addresses of."""
 
     def packed(self, uniform: bool) -> bool:
         """Whether all that walks read is there as `storaged.kernel.packed` reads it."""
@@ -66,14 +63,14 @@ def sieved(
     version: Version, ground: Ground, edge_types: Sequence[int], direction: int, uniform: bool | None, checkpoint: Callable[[], object]
 ) -> Ground:
     """The same with sieves, and with the shares that steps back have uniformly or by weight; None: without those."""
-    parts, lines, kept = version.schema.parts, np.zeros((ground.table.shape[0], sieve.HEADS + 1), np.int64), []
+    parts, lines = version.schema.parts, np.zeros((ground.table.shape[0], sieve.HEADS + 1), np.int64)
     lines[:, : table.COLUMNS] = ground.table
     for edge_type in edge_types:
         for part in version.parts:
             line = lines[edge_type * parts + part]
             words = sieve_of(version, part, edge_type, direction, checkpoint)
             line[sieve.SIEVE], line[sieve.WORDS] = addresses_of([words])[0], words.size
-            shares = EMPTY_F32 if uniform is None else shares_of(version, part, edge_type, direction, uniform, checkpoint)
-            kept.append(heads_of(version, part, edge_type, direction, shares))
-            line[sieve.SHARES], line[sieve.HEADS] = addresses_of([shares, kept[-1]])
-    return replace(ground, table=settled(lines), heads=tuple(kept))
+            if uniform is not None:
+                line[sieve.SHARES] = addresses_of([shares_of(version, part, edge_type, direction, uniform, checkpoint)])[0]
+            line[sieve.HEADS] = addresses_of([heads_of(version, part, edge_type, direction, uniform, checkpoint)])[0]
+    return replace(ground, table=settled(lines))

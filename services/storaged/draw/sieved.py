@@ -51,12 +51,22 @@ def shares_of(version: Version, part: int, edge_type: int, direction: int, unifo
     return version.once((shares_of, part, edge_type, direction, uniform), make)
 
 
-def heads_of(version: Version, part: int, edge_type: int, direction: int, shares: NDArray[np.float32]) -> NDArray[np.uint64]:
-    """uint64[2 * rows]: of each row where its edges begin, how many and its share, if any, as `storaged.kernel.sieve.head_rows` has them."""
-    indptr = adjacency(version.image(part), edge_type, direction).indptr
-    heads = np.empty(2 * (indptr.size - 1), np.uint64)
-    head_rows(indptr, settled(shares), heads)
-    return heads
+def heads_of(
+    version: Version, part: int, edge_type: int, direction: int, uniform: bool | None, checkpoint: Callable[[], object]
+) -> NDArray[np.uint64]:
+    """uint64[2 * rows]: of each row where its edges begin, how many and its share, as `storaged.kernel.sieve.head_rows` has them.
+
+    Arguments as of `shares_of`; ``uniform`` is None where shares are not wanted.
+    """
+
+    def make() -> NDArray[np.uint64]:
+        indptr = adjacency(version.image(part), edge_type, direction).indptr
+        shares = EMPTY_F32 if uniform is None else shares_of(version, part, edge_type, direction, uniform, checkpoint)
+        heads = np.empty(2 * (indptr.size - 1), np.uint64)
+        head_rows(indptr, settled(shares), heads)
+        return heads
+
+    return version.once((heads_of, part, edge_type, direction, uniform), make)
 
 
 def _pieces(edges: Adjacency, checkpoint: Callable[[], object]) -> Iterator[tuple[np.int64, np.int64]]:

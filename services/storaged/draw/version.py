@@ -86,11 +86,12 @@ class Version:
         return found
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What ``make`` makes of this version, kept with it under ``key``: which says what it is and of what."""
+        """What ``make`` makes of this version, kept with it under ``key``: which says what it is and of what.
+
+        Threads that make it at the same time all get the one that is kept: others may have noted its address.
+        """
         found: T | None = self._made.get(key)
-        if found is None:
-            found = self._made[key] = make()
-        return found
+        return self._made.setdefault(key, make()) if found is None else found
 
     def weighed(self, weights: str, element: int, types: Sequence[int]) -> Version:
         """This version with the weights of that name in place of the rows' own; "" are the rows' own.

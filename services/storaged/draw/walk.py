@@ -185,6 +185,7 @@ def paths(version: Version, rules: Rules, places: Places, checkpoint: Callable[[
     """
     for part in range(version.schema.parts):
         version.image(part)
+    checked_outputs("walks", places.ids.size, rules.length + 1)
     nodes = np.empty((places.ids.size, rules.length + 1), np.int64)
     nodes[:, 0] = places.ids
     run = _run(version, rules, places, checkpoint, nodes)
