@@ -6,7 +6,8 @@
 
 Every rival is a process of its own, pinned to one core and given one thread; all have the same graph. They take turns, a
 few calls each, so that what else the machine does meets all of them alike; a figure is the median over all calls. What
-a rival does is in `tests/benchmarks/rival`.
+a rival does is in `tests/benchmarks/rival`. `--only grpc dgl` has a cluster of three storageds on all cores instead of the
+embedded service; of "subgraphs", eight batches a call, it is asked for four at a time.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).with_name("rival")
 PYTHONS = {
     "asterism": Path(sys.executable),
+    "grpc": Path(sys.executable),
     "numpy": Path(sys.executable),
     "dgl": ROOT / ".venv-dgl/bin/python",
     "pyg": ROOT / ".venv-pyg/bin/python",
@@ -60,7 +62,7 @@ def write(folder: Path, args: argparse.Namespace) -> None:
 class Rival:
     """A program under way."""
 
-    def __init__(self, python: Path, program: Path, folder: Path, core: int, *more: str) -> None:
+    def __init__(self, python: Path, program: Path, folder: Path, core: int | str, *more: str) -> None:
         settings = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"} if python == Path(sys.executable) else {}
         settings |= {"DGLBACKEND": "pytorch", "HOME": str(folder)} | dict.fromkeys(ONE, "1")
         command = ["env", *(f"{key}={value}" for key, value in settings.items()), "taskset", "-c", str(core)]
@@ -124,7 +126,9 @@ def main() -> None:
     parser.add_argument("--fanouts", type=int, nargs="+", default=[15, 10])
     parser.add_argument("--rounds", type=int, default=3, help="turns that each rival has at a task")
     parser.add_argument("--calls", type=int, default=3, help="calls in a turn")
-    parser.add_argument("--only", nargs="*", default=list(PYTHONS), help="which rivals; the first one is what others are compared with")
+    parser.add_argument(
+        "--only", nargs="*", default=[name for name in PYTHONS if name != "grpc"], help="which rivals; the first one is what others are compared with"
+    )
     parser.add_argument("--tasks", nargs="*", help="which tasks, by the beginning of their names")
     parser.add_argument("--core", type=int, default=os.cpu_count() - 1 if os.cpu_count() else 0)
     parser.add_argument("--folder", type=Path, help="keep the graph here, and take it from here where it is already")
@@ -140,7 +144,10 @@ def main() -> None:
                 print(f"{name}: no environment; say `make rivals-env`")
                 continue
             try:
-                rivals.append(Rival(PYTHONS[name], PROGRAMS / f"of_{name}.py", folder, args.core))
+                program, core, more = (
+                    (f"of_{name}.py", args.core, ()) if name != "grpc" else ("of_asterism.py", f"0-{(os.cpu_count() or 1) - 1}", (name,))
+                )
+                rivals.append(Rival(PYTHONS[name], PROGRAMS / program, folder, core, *more))
             except RuntimeError as error:
                 print(f"{name} is left out: {str(error).strip().splitlines()[-1]}")
         print(f"{args.nodes:,} nodes, {args.edges:,} edges; one thread each, on core {args.core}; load {os.getloadavg()[0]:.1f}")

@@ -79,6 +79,8 @@ class Papers:
         return cls(**json.loads((Path(folder) / "papers.json").read_text()))
 
 
+TOGETHER = 8
+"""Batches of a task that asks for several: one after another, or as many at a time as whoever is asked can do."""
 Task = tuple[Callable[[int], Any], Callable[[Any], int]]
 """What is timed, and how many draws, steps or edges its result holds."""
 

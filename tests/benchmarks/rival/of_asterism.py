@@ -1,18 +1,21 @@
-"""Asterism embedded: the client's own calls on a service in the same process, in one thread."""
+"""Asterism: embedded in one thread, or, told "grpc", a cluster of three storageds and a graphd on all cores, with its client."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from answering import Graph, answer, real
+from answering import TOGETHER, Graph, answer, real
+from tests.kit.cluster import LocalCluster
 
 import asterism
 
-CHUNK = 1 << 20
+CHUNK, IN_FLIGHT = 1 << 20, 4
 SCHEMA = {"nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}, "parts": 8}
 
 
@@ -34,10 +37,50 @@ def fill(graph: Graph, client: asterism.Client) -> None:
     client.graph("rivals").build(timeout_s=3600)
 
 
+def serve(name: str, graph: Graph, client: asterism.Client, each: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]) -> None:
+    """Answer for a graph that is there; ``each`` maps a call over seeds, as batches that are asked for together are."""
+    held, starts, seeds = client.graph("rivals"), graph.column("starts"), graph.column("seeds")
+
+    def neighbors(seed: int, weighted: bool) -> Any:
+        return held.sample_neighbors(starts, "to", graph.width, weighted=weighted, weights=False, seed=seed).nodes
+
+    def walk(seed: int, **how: Any) -> Any:
+        return held.random_walk(starts[: graph.walkers], ["to"], graph.length, seed=seed, **how).nodes
+
+    def batch(seed: int, weighted: bool) -> Any:
+        return held.sample_subgraph(seeds[seed % len(seeds)], graph.fanouts, weighted=weighted, seed=seed)
+
+    def together(seed: int, weighted: bool) -> list[Any]:
+        return list(each(lambda own: batch(own, weighted), range(seed * TOGETHER, (seed + 1) * TOGETHER)))
+
+    def edges(found: Any) -> int:
+        return sum(sum(counts) for counts in found.num_sampled_edges.values())
+
+    answer(
+        name,
+        {
+            "nodes by weight": (lambda seed: held.sample_nodes(graph.draws, "n", seed=seed).nodes, len),
+            "neighbors by weight": (lambda seed: neighbors(seed, True), np.size),
+            "neighbors uniformly": (lambda seed: neighbors(seed, False), np.size),
+            "walks by weight": (lambda seed: walk(seed), real),
+            "walks uniformly": (lambda seed: walk(seed, weighted=False), real),
+            "node2vec by weight": (lambda seed: walk(seed, p=graph.p, q=graph.q), real),
+            "subgraph by weight": (lambda seed: batch(seed, True), edges),
+            "subgraph uniformly": (lambda seed: batch(seed, False), edges),
+            "subgraphs by weight": (lambda seed: together(seed, True), lambda found: sum(map(edges, found))),
+            "subgraphs uniformly": (lambda seed: together(seed, False), lambda found: sum(map(edges, found))),
+        },
+    )
+
+
 def main(folder: str, *more: str) -> None:
-    graph = Graph.at(folder)
-    starts, seeds = graph.column("starts"), graph.column("seeds")
-    home = Path(folder) / "asterism"
+    graph, home = Graph.at(folder), Path(folder) / "asterism"
+    if "grpc" in more:
+        with LocalCluster(storageds=3) as cluster, ThreadPoolExecutor(IN_FLIGHT) as pool:
+            client = cluster.client()
+            fill(graph, client)
+            serve(f"Asterism over gRPC, {IN_FLIGHT} in flight", graph, client, pool.map)
+        return
     if "fill" in more:
         with asterism.open(home) as client:
             fill(graph, client)
@@ -45,33 +88,7 @@ def main(folder: str, *more: str) -> None:
     if not home.exists():  # another process loads and builds: what that leaves in memory is not measured
         subprocess.run([sys.executable, __file__, folder, "fill"], check=True, stdout=subprocess.DEVNULL)
     with asterism.open(home, mode="r") as client:
-        held = client.graph("rivals")
-
-        def neighbors(seed: int, weighted: bool) -> Any:
-            return held.sample_neighbors(starts, "to", graph.width, weighted=weighted, weights=False, seed=seed).nodes
-
-        def walk(seed: int, **how: Any) -> Any:
-            return held.random_walk(starts[: graph.walkers], ["to"], graph.length, seed=seed, **how).nodes
-
-        def batch(seed: int, weighted: bool) -> Any:
-            return held.sample_subgraph(seeds[seed % len(seeds)], graph.fanouts, weighted=weighted, seed=seed)
-
-        def edges(found: Any) -> int:
-            return sum(sum(counts) for counts in found.num_sampled_edges.values())
-
-        answer(
-            "Asterism",
-            {
-                "nodes by weight": (lambda seed: held.sample_nodes(graph.draws, "n", seed=seed).nodes, len),
-                "neighbors by weight": (lambda seed: neighbors(seed, True), np.size),
-                "neighbors uniformly": (lambda seed: neighbors(seed, False), np.size),
-                "walks by weight": (lambda seed: walk(seed), real),
-                "walks uniformly": (lambda seed: walk(seed, weighted=False), real),
-                "node2vec by weight": (lambda seed: walk(seed, p=graph.p, q=graph.q), real),
-                "subgraph by weight": (lambda seed: batch(seed, True), edges),
-                "subgraph uniformly": (lambda seed: batch(seed, False), edges),
-            },
-        )
+        serve("Asterism", graph, client, map)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from answering import Graph, answer, real
+from answering import TOGETHER, Graph, answer, real
 
 sys.path.append(str(Path(__file__).parents[2] / "kit" / "dgl"))
 from dgl_shim import dgl
@@ -34,6 +34,9 @@ def main(folder: str) -> None:
     def batch(sampler: Any, seed: int) -> Any:
         return sampler.sample_blocks(into, seeds[seed % len(seeds)])[2]
 
+    def together(sampler: Any, seed: int) -> list[Any]:
+        return [batch(sampler, own) for own in range(seed * TOGETHER, (seed + 1) * TOGETHER)]
+
     def edges(blocks: Any) -> int:
         return sum(block.num_edges() for block in blocks)
 
@@ -57,6 +60,8 @@ def main(folder: str) -> None:
             ),
             "subgraph by weight": (lambda seed: batch(weighted, seed), edges),
             "subgraph uniformly": (lambda seed: batch(uniform, seed), edges),
+            "subgraphs by weight": (lambda seed: together(weighted, seed), lambda found: sum(map(edges, found))),
+            "subgraphs uniformly": (lambda seed: together(uniform, seed), lambda found: sum(map(edges, found))),
         },
     )
 
