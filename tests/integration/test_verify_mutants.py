@@ -21,7 +21,7 @@ import asterism
 
 DRAWS = 8000
 TABLES = {"turned": "1 / (weight + 0.1)"}
-QUICK = ("alias and probability swapped", "stale totals")
+QUICK = ("alias and probability swapped", "stale totals", "an id before its threshold")
 SLOW = (
     "zero weight picked, by tables",
     "the light half dropped",
@@ -31,6 +31,7 @@ SLOW = (
     "first neighbor never picked",
     "one stream for every position",
     "a union's types alike",
+    "ids of rows beside columns",
 )
 REFUSED = ("float32 sums of rows",)
 """Those that a build does not even survive, its audit switched off."""
@@ -48,7 +49,12 @@ def planted(folder: Path, *names: str) -> LocalCluster:
 def fill(client: asterism.Client, *, tables: Mapping[str, str] | None = None) -> None:
     """A graph of skewed parts, skewed weights, and some that are 0; of two of its types with further weights."""
     more = {"weighted": True, "tables": tables or {}}
-    schema = {"parts": 3, "direction": "both", "nodes": {"n": more, "m": {}}, "edges": {"n:w:m": more, "n:u:m": {"weighted": True}}}
+    schema = {
+        "parts": 3,
+        "direction": "both",
+        "nodes": {"n": more, "m": {}, "thin": {"weighted": True}},
+        "edges": {"n:w:m": more, "n:u:m": {"weighted": True}},
+    }
     client.create_space("planted", schema)
     graph, rng = client.graph("planted"), np.random.default_rng(4)
     ids = np.arange(60)
@@ -56,6 +62,7 @@ def fill(client: asterism.Client, *, tables: Mapping[str, str] | None = None) ->
     weights[5::9] = 0
     graph.upsert_nodes(ids, "n", weights=weights)
     graph.upsert_nodes(np.arange(40), "m")
+    graph.upsert_nodes(ids * 1_000_003, "thin", weights=weights)
     for relation, count in (("w", 300), ("u", 120)):
         src = rng.integers(0, 60, count)
         weights = np.exp(2 * rng.normal(size=count)) * np.array([0.05, 0.3, 1.0])[src % 3]
