@@ -93,6 +93,11 @@ def key_of_hop(hop: int, edge_type: int) -> int:
     return (hop + 1) * _TYPES + edge_type + 1
 
 
+def too_many_bytes(most: int) -> InvalidRequest:
+    """Why a subgraph has no answer."""
+    return InvalidRequest(f"the subgraph has more than the {most} bytes of one reply; start from fewer seeds, or sample fewer neighbors")
+
+
 def grow(how: Growing, seeds: Ids, types: Numbers, expand: Expander) -> dict[str, NDArray[Any]]:
     """Grow a subgraph from seeds.
 
@@ -174,9 +179,7 @@ class _Growth:
                 self._bytes += column.nbytes
         self._edge_counts[at, hop] = len(near)
         if self._bytes + 12 * sum(map(len, self._numbering)) > how.most_bytes:
-            raise InvalidRequest(
-                f"the subgraph has more than the {how.most_bytes} bytes of one reply; start from fewer seeds, or sample fewer neighbors"
-            )
+            raise too_many_bytes(how.most_bytes)
 
     def sections(self) -> dict[str, NDArray[Any]]:
         """The answer."""

@@ -178,7 +178,8 @@ def _grown(version: draw.Version, ids: np.ndarray[tuple[int], np.dtype[np.int64]
     how = draw.Expansion(seed=1, direction=_OUT, replace=False, uniform=uniform, want_eids=True, want_weights=True)
     for disjoint in (False, True):
         seeds = {"seeds": ids, "types": np.zeros(4, np.int32), "disjoint": disjoint, "every": False}
-        draw.grow(version, how, {0: (2, -1), 1: (1, 1)}, most_bytes=1 << 20, checkpoint=lambda: None, **seeds)  # type: ignore[arg-type]
+        for counts in ({0: (2, -1), 1: (1, 1)}, {2: (2, 1)}):
+            draw.grow(version, how, counts, most_bytes=1 << 20, checkpoint=lambda: None, **seeds)  # type: ignore[arg-type]
     for importance in (0, 2):
         variates = draw.Variates(layer_dependency=False, importance=importance)
         draw.expand(version, replace(how, variates=variates), edge_type=0, hop=0, count=2, ids=ids, trees=None)

@@ -16,6 +16,7 @@ from graphkit.growth import ALL, Front, Growing, Met, Reach, key_of_hop, reach_o
 from graphkit.growth import grow as grown
 from graphkit.jit import settled
 from graphkit.numbering import paths
+from storaged.draw.alone import grow_alone
 from storaged.draw.labor import Variates, keep_neighbors
 from storaged.draw.lookup import IN, OUT, ends, table_of
 from storaged.draw.neighbor import NEIGHBORS
@@ -216,7 +217,8 @@ def grow(
     growing = Growing(
         node_types=len(version.schema.node_types), reach=reach, out=how.direction == OUT, disjoint=disjoint, every=every, most_bytes=most_bytes
     )
-    return grown(growing, seeds, types, expander)
+    at_once = None if until is not None else grow_alone(version, how, growing, seeds, types)
+    return grown(growing, seeds, types, expander) if at_once is None else at_once
 
 
 def _held(total: int, version: Version, ids: NDArray[np.int64]) -> int:

@@ -1,0 +1,115 @@
+"""Subgraphs that grow in one call are those that grow hop by hop, section for section."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.kit.images import Edges, Nodes, hosted, version_of
+
+from asterism_proto.errors import InvalidRequest, Unavailable
+from asterism_proto.schema import EdgeType, NodeType, Schema
+from storaged import draw
+
+expansions = importlib.import_module("storaged.draw.expand")
+Sections = dict[str, NDArray[Any]]
+
+
+def graph(form: str) -> tuple[draw.Version, NDArray[np.int64]]:
+    """Nodes whose ids are their rows, have holes among them, are parted by a hash, or lie far apart."""
+    random = np.random.default_rng(len(form))
+    ids = {"mod": np.arange(200), "holes": np.delete(np.arange(200), np.arange(3, 200, 11)), "mix64": np.arange(200)}.get(
+        form, np.arange(200) * 10**9
+    )
+    schema = Schema(
+        node_types=(NodeType(name="n"), NodeType(name="m")),
+        edge_types=tuple(EdgeType(src_type="n", relation=name, dst_type=to, weighted=True) for name, to in (("e", "n"), ("f", "m"))),
+        parts=3,
+        placement="mix64" if form == "mix64" else "mod",
+        direction="both",
+    )
+    src, dst = random.choice(ids, (2, 2500))
+    weights = np.exp(random.normal(size=2500) * 2).astype(np.float32)
+    weights[::5] = 0
+    edges = {"n:e:n": Edges(src=src, dst=dst, weights=weights), "n:f:m": Edges(src=src[:300], dst=np.arange(300) % 20, weights=weights[:300])}
+    return version_of(schema, {"n": Nodes(ids=ids, dense=True if form == "holes" else None), "m": Nodes(ids=np.arange(20))}, edges), ids
+
+
+def grown(
+    version: draw.Version, seeds: NDArray[np.int64], counts: tuple[int, ...], most_bytes: int = 1 << 24, edge_type: int = 0, **how: Any
+) -> Sections:
+    more = {name: how.pop(name) for name in ("disjoint", "every") if name in how}
+    asked = {"seed": 3, "direction": 1, "replace": False, "uniform": False, "want_eids": True, "want_weights": True} | how
+    shape = {"disjoint": False, "every": False} | more
+    types = np.zeros(seeds.size, np.int32)
+    return draw.grow(version, draw.Expansion(**asked), {edge_type: counts}, seeds, types, most_bytes=most_bytes, checkpoint=lambda: None, **shape)
+
+
+def both(monkeypatch: pytest.MonkeyPatch, *args: Any, **more: Any) -> tuple[Sections, Sections, bool]:
+    """The same asked for twice, at once where that can be and hop by hop, and whether it could."""
+    alone, tried = expansions.grow_alone, []
+
+    def watched(*given: Any) -> Sections | None:
+        tried.append(alone(*given))
+        return tried[-1]
+
+    monkeypatch.setattr(expansions, "grow_alone", watched)
+    one = grown(*args, **more)
+    monkeypatch.setattr(expansions, "grow_alone", lambda *given: None)
+    other = grown(*args, **more)
+    monkeypatch.setattr(expansions, "grow_alone", alone)
+    return one, other, tried[0] is not None
+
+
+@pytest.mark.parametrize("form", ["mod", "holes", "mix64", "far"])
+@pytest.mark.parametrize("counts", [(3, 2), (4,), (0, 3), (2, 0, 3), (0,), (30, 30)], ids=str)
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"uniform": True, "direction": 2, "want_eids": False},
+        {"replace": True, "every": True},
+        {"uniform": True, "replace": True, "want_weights": False, "every": True, "direction": 2},
+    ],
+    ids=str,
+)
+def test_at_once_and_hop_by_hop_are_the_same(monkeypatch: pytest.MonkeyPatch, form: str, counts: tuple[int, ...], how: dict[str, Any]) -> None:
+    version, ids = graph(form)
+    seeds = np.r_[ids[:30:2], -1, ids[4:9], ids[-1]].astype(np.int64)
+    one, other, at_once = both(monkeypatch, version, seeds, counts, **how)
+    assert at_once == (form in ("mod", "holes"))
+    assert one.keys() == other.keys()
+    for name, array in other.items():
+        assert one[name].dtype == array.dtype, name
+        np.testing.assert_array_equal(one[name], array, err_msg=name)
+
+
+def test_whatever_else_is_asked_grows_hop_by_hop(monkeypatch: pytest.MonkeyPatch) -> None:
+    version, ids = graph("mod")
+    seeds = ids[:20].astype(np.int64)
+    for seen, counts, more in (
+        (seeds, (2, -1), {}),
+        (seeds, (2, 2), {"disjoint": True}),
+        (seeds[:0], (2, 2), {}),
+        (seeds, (2,), {"edge_type": 1}),
+        (np.r_[seeds, 1 << 40], (2, 2), {}),
+        (np.resize(seeds, 2000), (200, 200), {}),
+    ):
+        one, other, at_once = both(monkeypatch, version, seen, counts, **more)
+        assert not at_once
+        assert all((one[name] == other[name]).all() for name in other)
+
+
+def test_it_is_refused_as_hop_by_hop(monkeypatch: pytest.MonkeyPatch) -> None:
+    version, ids = graph("mod")
+    seeds = ids[:20].astype(np.int64)
+    whole = grown(version, seeds, (5, 5))
+    needed = 12 * whole["nodes.0"].size + sum(whole[f"{name}.0"].nbytes for name in ("rows", "cols", "eids", "weights"))
+    assert grown(version, seeds, (5, 5), most_bytes=needed)["seeds"].size == 20
+    with pytest.raises(InvalidRequest, match=f"more than the {needed - 1} bytes of one reply"):
+        grown(version, seeds, (5, 5), most_bytes=needed - 1)
+    with pytest.raises(Unavailable, match="not held here"):
+        grown(hosted(version, [0, 2]), seeds, (5, 5))
