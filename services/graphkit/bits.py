@@ -9,8 +9,9 @@ from graphkit.jit import inlined, kernel, settled
 
 ONE, SHIFT, LOW = np.uint64(1), np.uint64(6), np.uint64(63)
 """The bit of number i is ``ONE << (i & LOW)`` of word ``i >> SHIFT``."""
-_FEW_WORDS, _WORDS_EACH = 1 << 10, 4
-"""Words that are cleared in no time, and as many more for each number: with these a set of bits is cheaper than one of hashes."""
+_FEW_WORDS, _WORDS_EACH, _MOST_WORDS = 1 << 10, 4, 1 << 17
+"""Words that are cleared in no time, and as many more for each number: with these a set of bits is cheaper than one of hashes. And as many as
+stay near: 1 MiB."""
 _S2, _S4, _S56 = np.uint64(2), np.uint64(4), np.uint64(56)
 _TWOS, _FOURS, _EIGHTS, _BYTES = (np.uint64(value) for value in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101))
 
@@ -34,6 +35,11 @@ def rank_of(at: np.uint64, words: NDArray[np.uint64], firsts: NDArray[np.int32])
     """How many numbers of a set are smaller, ``firsts`` being how many are in the words before each."""
     word = at >> SHIFT
     return np.uint64(firsts[word]) + ones_below(words[word], at & LOW)
+
+
+def stays_near(words: int, numbers: int) -> bool:
+    """Whether so many words of bits are few for so many numbers, and stay in a cache."""
+    return words <= min(_FEW_WORDS + _WORDS_EACH * numbers, _MOST_WORDS)
 
 
 @kernel

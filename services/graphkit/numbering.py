@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit import ranks
+from graphkit.bits import stays_near
 from graphkit.jit import inlined, kernel, prefetch, settled
 from graphkit.rng import derive, mix64
 
@@ -19,8 +20,6 @@ _KEPT, _KEPT_SLOTS = 8, 1 << 20
 _DENSE = 4
 """Slots for each id at most, where ids have slots of their own."""
 _LAST_TURN = (1 << 12) - 1
-_FEW_WORDS, _WORDS_EACH, _MOST_WORDS = 1 << 10, 4, 1 << 17
-"""Words of bits that are gone through in no time, as many more for each id, and as many as stay near: 1 MiB."""
 _TURN, _HASH, _S32, _LOW, _ONE = np.uint64(52), np.uint64(44), np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(1)
 
 
@@ -151,7 +150,8 @@ def paths(trees: NDArray[np.int32], ids: NDArray[np.int64]) -> NDArray[np.int64]
 
 
 @kernel
-def _near_ends(sizes: NDArray[np.int32], first: np.int64, out: NDArray[np.int32]) -> None:
+def put_near_ends(sizes: NDArray[np.int32], first: np.int64, out: NDArray[np.int32]) -> None:
+    """``first + i`` as often as ``sizes[i]`` says, one after another; ``out`` has room for two more than there are."""
     at = np.int64(0)
     for i in range(sizes.shape[0]):
         # Whether there is one, or another one, is hard to foretell: both are written, and count or do not.
@@ -164,7 +164,7 @@ def _near_ends(sizes: NDArray[np.int32], first: np.int64, out: NDArray[np.int32]
 def near_ends(sizes: NDArray[np.int32], first: int, total: int) -> NDArray[np.int32]:
     """``first + i`` as often as ``sizes[i]`` says, ``total`` in all; int32[total]."""
     out = np.empty(total + 2, np.int32)
-    _near_ends(settled(sizes), np.int64(first), out)
+    put_near_ends(settled(sizes), np.int64(first), out)
     return out[:total]
 
 
@@ -295,7 +295,7 @@ class Numbering:
         room, known = self._room, len(self)
         others = settled(room.ids[self._marked : known])
         words = max((max(int(ids.max(initial=0)), int(others.max(initial=0))) >> 6) + 2, room.used)
-        if words > min(_FEW_WORDS + _WORDS_EACH * ids.size, _MOST_WORDS):
+        if not stays_near(words, ids.size):
             return False
         room.make_room(known + ids.size, known, words)
         if others.size:

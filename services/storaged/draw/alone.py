@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit import rng
+from graphkit.bits import stays_near
 from graphkit.growth import Growing, key_of_hop, too_many_bytes
 from graphkit.jit import settled
 from storaged.draw.lookup import table_of
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 _MOST_EDGES = 1 << 20
 """That may be drawn in one call: nobody looks at the clock in between."""
-_FEW_WORDS, _WORDS_EACH, _MOST_WORDS = 1 << 10, 4, 1 << 17
-"""Words of bits that are gone through in no time, as many more for each edge that may be drawn, and as many as stay near: 1 MiB."""
 
 
 def grow_alone(
@@ -50,15 +49,15 @@ def grow_alone(
     if not mod or not seeds.size or int(rows.min()) < 0 or bool((types != reach.near).any()):
         return None
     highest = max(int(rows.max()) * parts, int(seeds.max()))
-    if highest >> 6 > min(_MOST_WORDS, _FEW_WORDS + _WORDS_EACH * room):
+    words = (highest >> 6) + 2
+    if not stays_near(words, room):
         return None
     streams = [key_of_hop(hop, reach.edge_type) for hop in range(growing.hops)]
     keys = settled(np.array([rng.key_of(how.seed, rng.NEIGHBOR, how.direction, stream) for stream in streams], np.uint64))
     races = settled(np.array([rng.key_of(how.seed, rng.RACE, NEIGHBORS, how.direction, stream, reach.edge_type) for stream in streams], np.uint64))
-    numbers, nodes, near, far = np.empty(seeds.size, np.int32), np.empty(room + 1, np.int64), np.empty(room, np.int32), np.empty(room, np.int32)
+    numbers, nodes, near, far = np.empty(seeds.size, np.int32), np.empty(room + 1, np.int64), np.empty(room + 2, np.int32), np.empty(room, np.int32)
     eids, weights = np.empty(room if how.want_eids else 0, np.int64), np.empty(room if how.want_weights else 0, np.float32)
     node_counts, edge_counts = np.zeros((growing.node_types, growing.hops + 1), np.int64), np.zeros((1, growing.hops), np.int64)
-    words = np.zeros((highest >> 6) + 2, np.uint64)
     total = kernel.grow_alone(
         settled(seeds),
         settled(np.array(reach.counts, np.int64)),
@@ -71,7 +70,7 @@ def grow_alone(
         table,
         how.replace,
         how.uniform,
-        words,
+        np.zeros(words, np.uint64),
         numbers,
         nodes,
         near,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.jit import kernel
+from graphkit.numbering import put_near_ends
 from graphkit.ranks import assign
 from storaged.kernel.expand import draw_expansion
 
@@ -60,7 +61,7 @@ def grow_alone(
         Of the seeds.
     nodes : int64[room + 1], out
         By number; room is m and as many as may be drawn.
-    near, far : int32[room], out
+    near, far : int32[room + 2], int32[room], out
         The ends of edges: the node that was expanded, and its neighbor.
     eids, weights : int64[room] or [0], float32[room] or [0], out
     node_counts, edge_counts : int64[h + 1], int64[h], out
@@ -93,11 +94,7 @@ def grow_alone(
                 highest = max(highest, found[i])
             if highest >= limit:
                 return FAR_ID
-            at = total
-            for i in range(m):
-                for _ in range(sizes[i]):
-                    near[at] = first + i
-                    at += 1
+            put_near_ends(sizes, first, near[total:])
             assign(found[:drawn], words, firsts, by_rank, nodes, count, far[total : total + drawn])
             total += drawn
             edge_counts[hop] = drawn

@@ -2,7 +2,7 @@
 
 What `storaged.kernel.walk` takes, to the bit, where nothing but the nodes is wanted of it. An attempt hashes, reads a record, and often
 asks whether two nodes are joined; which of these a walk needs is as unforeseeable as a coin. So a stage is a loop over those walks that
-need it, which are listed without a branch, and what is the same for all is hashed in loops that run over several walks at once.
+need it, which the one before it lists, and what is the same for all is hashed in loops that run over several walks at once.
 """
 
 from __future__ import annotations
