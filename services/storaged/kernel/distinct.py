@@ -10,6 +10,7 @@ from graphkit.jit import Whole, f32_at, f64_at, i64_at, inlined, kernel, prefetc
 from graphkit.rng import below, derive, word
 from storaged.kernel.race import arrival, finish, offer
 from storaged.kernel.shuffle import DIRECT, shuffle, spot
+from storaged.kernel.table import ask_ends
 
 REJECTIONS = 16
 """Rejections in a row after which a node's draws go on as a race. Part of the law: it never depends on the count."""
@@ -196,7 +197,7 @@ def _begin(
         i = first + t
         ahead = i + NODES_AHEAD
         if ahead < m and rows[ahead] >= 0:
-            prefetch_at(indptr[parts[ahead]] + (np.uint64(rows[ahead]) << _EIGHTS))
+            ask_ends(indptr[parts[ahead]] + (np.uint64(rows[ahead]) << _EIGHTS))
         starts[t], degrees[t] = 0, 0
         if rows[i] < 0:
             continue

@@ -12,7 +12,7 @@ from graphkit.jit import Whole, inlined, kernel, prefetch, view_at
 from graphkit.rng import below, derive, word
 from storaged.kernel.distinct import choose_distinct
 from storaged.kernel.shuffle import DIRECT
-from storaged.kernel.table import COLD, EID, HOT, INDPTR, NARROW, NBR, PAIRS, ROWS, SLOTS, SUMS, WEIGHTS, both_of, find_row, shift_of_parts
+from storaged.kernel.table import COLD, EID, HOT, INDPTR, NARROW, NBR, PAIRS, ROWS, SLOTS, SUMS, WEIGHTS, ask_ends, both_of, find_row, shift_of_parts
 
 _FAR, _NEAR, _LATE = 24, 8, 4
 _RING = 32
@@ -194,7 +194,7 @@ def _expand(
                 return -1 - step
             ring[_PART, at], ring[_ROW, at] = part, row
             if row >= 0:
-                prefetch(view_at(table[part, INDPTR], table[part, ROWS] + 1, _I64), row)
+                ask_ends(np.uint64(table[part, INDPTR] + 8 * row))
         near = step - (_FAR - _NEAR)
         if 0 <= near < m:
             at = near % _RING

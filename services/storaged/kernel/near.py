@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.jit import Whole, f32_at, f64_at, i64_at, inlined, prefetch_at, u32_at
+from storaged.kernel.table import ask_ends
 
 _EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
 _NODES_AHEAD, _EDGES_AHEAD = 24, 12
@@ -50,7 +51,7 @@ def fetch(
     ahead = node + _NODES_AHEAD
     if ahead < rows.shape[0] and rows[ahead] >= 0:
         for t in range(indptr.shape[0]):
-            prefetch_at(indptr[t, parts[ahead]] + (np.uint64(rows[ahead]) << _EIGHTS))
+            ask_ends(indptr[t, parts[ahead]] + (np.uint64(rows[ahead]) << _EIGHTS))
     ahead = node + _EDGES_AHEAD
     if ahead < rows.shape[0] and rows[ahead] >= 0:
         part = parts[ahead]

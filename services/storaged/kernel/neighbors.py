@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from graphkit.acceptance import accepted
 from graphkit.jit import Whole, f32_at, i64_at, inlined, kernel, prefetch_at, u32_at, u64_at
 from graphkit.rng import below, derive, unit, word
+from storaged.kernel.table import ask_ends
 
 BLOCK = 128
 NODES_AHEAD = 32
@@ -185,7 +186,7 @@ def draw_slots(
                 node += 1
                 ahead = node + NODES_AHEAD
                 if ahead < m and rows[ahead] >= 0:
-                    prefetch_at(indptr[parts[ahead]] + (np.uint64(rows[ahead]) << _EIGHTS))
+                    ask_ends(indptr[parts[ahead]] + (np.uint64(rows[ahead]) << _EIGHTS))
                 part = np.int64(parts[node])
                 place = (at[node] if moved else node) * count
                 degree = np.uint64(0)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graphkit.jit import Whole, i64_at, inlined, kernel, prefetch_at, u32_at, u64_at
 from graphkit.rng import below_short, derive, word
 from storaged.kernel.neighbors import NODES_AHEAD
+from storaged.kernel.table import ask_ends
 from storaged.store.image import NOBODY
 
 STEP, DRAWS = 64, 320
@@ -177,7 +178,7 @@ def draw_packed(
                 part, start, degree = np.int64(parts[node]), _NONE, _NONE
                 ahead = node + NODES_AHEAD
                 if ahead < m and rows[ahead] >= 0:
-                    prefetch_at(indptr[parts[ahead]] + (np.uint64(rows[ahead]) << _EIGHTS))
+                    ask_ends(indptr[parts[ahead]] + (np.uint64(rows[ahead]) << _EIGHTS))
                 if rows[node] >= 0:
                     start = np.uint64(i64_at(indptr[part], rows[node]))
                     degree = np.uint64(i64_at(indptr[part], rows[node] + 1)) - start

@@ -13,7 +13,7 @@ from graphkit.jit import Whole, i64_at, inlined, kernel, prefetch_at
 from graphkit.rng import below, mix64, tagged, word
 from storaged.kernel.lanes import DONE, FAR, IDS, KINDS, LANES, NEAR, POSITIONS, SLOT_KEY, Way
 from storaged.kernel.packed import base_of, neighbor_of, record_of
-from storaged.kernel.table import INDPTR, NARROW, PACKED, ROWS, part_at
+from storaged.kernel.table import INDPTR, NARROW, PACKED, ROWS, ask_ends, part_at
 
 GROUP, GAP = 8, 3
 """Walks that go a read further together, and turns between what a group asks for and what it reads."""
@@ -46,7 +46,7 @@ def _arrive(
     at = np.int64(0)
     if row < table[line, ROWS] and ends[NEAR, edge] == kind:
         at = table[line, INDPTR] + (row << np.int64(3))
-        prefetch_at(np.uint64(at))
+        ask_ends(np.uint64(at))
     packed = _ZERO if way.uniform else np.uint64(table[line, PACKED])
     lanes[EDGE, lane], lanes[EDGES, lane], lanes[RECORD, lane] = edge, at, _UNDRAWN
     lanes[BASE, lane] = np.int64(base_of(np.uint64(table[line, NARROW]), packed))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from graphkit.index import FREE
 from graphkit.jit import f64_at, i64_at, kernel, prefetch, prefetch_at, u8_at, u32_at
 from graphkit.rng import derive, mix64, salted
+from storaged.kernel.table import ask_ends
 
 AHEAD = 24
 _EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
@@ -147,7 +148,7 @@ def measure(
         ahead = i + AHEAD
         if ahead < n and rows[ahead] >= 0:
             part = parts[ahead]
-            prefetch_at((sums[part] if sums[part] > 0 else indptr[part]) + (np.uint64(rows[ahead]) << _EIGHTS))
+            ask_ends((sums[part] if sums[part] > 0 else indptr[part]) + (np.uint64(rows[ahead]) << _EIGHTS))
         part, row = parts[i], rows[i]
         if row < 0:
             out[i] = 0.0

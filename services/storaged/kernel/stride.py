@@ -43,7 +43,7 @@ from storaged.kernel.lanes import (
     Way,
 )
 from storaged.kernel.sieve import SHARES
-from storaged.kernel.table import COLD, EID, HOT, INDEX_BITS, INDEX_IDS, INDEX_ROWS, INDPTR, LIVE, NBR, ROWS, SUMS, part_at, row_at
+from storaged.kernel.table import COLD, EID, HOT, INDEX_BITS, INDEX_IDS, INDEX_ROWS, INDPTR, LIVE, NBR, ROWS, SUMS, ask_ends, part_at, row_at
 
 _EIGHTS, _FOURS, _ZERO = np.uint64(3), np.uint64(2), np.uint64(0)
 
@@ -81,7 +81,7 @@ def arrive(lanes: NDArray[np.int64], lane: Whole, table: NDArray[np.int64], ends
         if not looked:
             row, looked = row_at(node, way.parts, way.shift, table, line), True
         if row >= 0:
-            prefetch_at(np.uint64(table[line, INDPTR] + 8 * row))
+            ask_ends(np.uint64(table[line, INDPTR] + 8 * row))
             if way.fold > 0.0:
                 prefetch_at(np.uint64(table[line, SHARES] + 4 * row))
             if steps.shape[1] > 1 and not way.uniform and table[line, SUMS] != 0:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import Whole, f32_at, f64_at, i64_at, inlined, kernel, prefetch_at, u32_at
+from graphkit.jit import Whole, f32_at, f64_at, i64_at, inlined, kernel, u32_at
 from graphkit.rng import below, derive, unit, word
 from storaged.kernel.distinct import REJECTIONS
 from storaged.kernel.race import arrival, finish, offer
 from storaged.kernel.shuffle import spot
+from storaged.kernel.table import ask_ends
 
 UNIFORM, WEIGHTED, LAST = 0, 1, 2
 """How edges are drawn from those seen: alike, by weight, or the latest of them."""
@@ -255,7 +256,7 @@ def draw_timed(
         ahead = i + _NODES_AHEAD
         if ahead < rows.shape[0] and rows[ahead] >= 0:
             for t in range(types):
-                prefetch_at(indptr[t, parts[ahead]] + (np.uint64(rows[ahead]) << _EIGHTS))
+                ask_ends(indptr[t, parts[ahead]] + (np.uint64(rows[ahead]) << _EIGHTS))
         part, seen, total, found = parts[i], np.int64(0), 0.0, np.int64(0)
         if rows[i] >= 0:
             for t in range(types):
