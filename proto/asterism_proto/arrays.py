@@ -82,6 +82,18 @@ def _narrow(array: Array) -> tuple[Array, int]:
     return array.astype(np.uint32), _HAS_NONE if least < 0 else 0
 
 
+def _widened(array: Array, flags: int) -> Array:
+    """What `_narrow` made uint32, as int64."""
+    if not flags & _HAS_NONE:
+        return array.astype(np.int64)
+    signed = array.view(np.int32)
+    if signed.min(initial=0) >= -1:  # the sign of 32 bits says it all, as it mostly does
+        return signed.astype(np.int64)
+    wide = (array + np.uint32(1)).astype(np.int64)
+    wide -= 1
+    return wide
+
+
 def encode(frame: Frame, *, narrow: bool = True, envelope: bool = True) -> bytes:
     """One buffer that holds ``frame``; parameters as of `pieces`."""
     return b"".join(pieces(frame, narrow=narrow, envelope=envelope))
@@ -200,9 +212,7 @@ def decode(buffer: bytes | memoryview, head_type: type[Head], *, envelope: bool 
         except ValueError as error:  # of no elements, and other extents that are too many or too large for one of NumPy's
             raise InvalidRequest(f"not a frame: the array {name!r} has a shape of {len(shape)} extents that no array has ({error})") from error
         if wire != code:
-            array = array.astype(np.int64)
-            if flags & _HAS_NONE:
-                array[array == 0xFFFFFFFF] = -1
+            array = _widened(array, flags)
         arrays[name] = array
         at += size * dtype.itemsize + (-size * dtype.itemsize) % 8
     return Frame(head, arrays)

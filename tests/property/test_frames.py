@@ -60,7 +60,7 @@ def test_a_frame_is_a_protobuf_message_of_one_field(frame: Frame) -> None:
 
 
 @pytest.mark.parametrize("lowest", [0, -1, -2])
-@pytest.mark.parametrize("highest", [7, 2**32 - 2, 2**32 - 1, 2**40])
+@pytest.mark.parametrize("highest", [7, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1, 2**40])
 def test_ids_are_narrowed_only_where_that_loses_nothing(lowest: int, highest: int) -> None:
     ids = np.arange(5000, dtype=np.int64)
     ids[17], ids[4999] = lowest, highest
