@@ -31,7 +31,7 @@ from functools import partial
 
 import numpy as np
 
-from asterism_proto import arrays, near
+from asterism_proto import arrays, near, spare
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import AsterismError, Corrupt, Deadline, InvalidRequest, Unavailable, from_status
 from asterism_proto.methods import STORE, Method
@@ -106,7 +106,7 @@ def send(connection: socket.socket, pieces: Iterable[bytes | memoryview], deadli
 
 def receive(connection: socket.socket, length: int, deadline: float, waiting: Waiting | None = None) -> memoryview:
     """The next ``length`` bytes, aligned as arrays are; errors as of `send`, and EOFError where the other side hung up."""
-    view: memoryview = np.empty(length, np.uint8).data
+    view: memoryview = spare.empty((length,), np.uint8).data
     at = 0
     while at < length:
         got = _patiently(connection, deadline, waiting, partial(connection.recv_into, view[at:]))

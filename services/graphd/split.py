@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_proto import spare
 from graphd.route import Space
 from graphkit import split
 from graphkit.rows import put_rows
@@ -49,7 +50,7 @@ def merged(count: int, answers: Sequence[tuple[Ids | None, Arrays]]) -> dict[str
     for rows, arrays in answers:
         for name, array in arrays.items():
             if name not in out:
-                out[name] = (np.empty if whole else np.zeros)((count, *array.shape[1:]), array.dtype)
+                out[name] = (spare.empty if whole else np.zeros)((count, *array.shape[1:]), array.dtype)
             if rows is None:
                 out[name][:] = array
             else:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_proto import spare
 from graphkit.jit import copy_at, kernel, prefetch_at, settled
 
 _AHEAD = 8
@@ -63,7 +64,7 @@ def gathered(of: NDArray[np.int32], rows: NDArray[np.int64], bases: NDArray[np.u
     -------
     dtype[n, *shape]
     """
-    out = np.empty((len(rows), *shape), dtype)
+    out = spare.empty((len(rows), *shape), dtype)
     width = out.dtype.itemsize * math.prod(shape)
     if out.size:
         _gather(settled(of), settled(rows), settled(bases), np.int64(width), out.reshape(-1).view(np.uint8))

@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 from tests.benchmarks.serving import SPACE, WIDTH, Processes, Sizes, arguments, graphs, timed
 
-import asterism
 from asterism.graph import Graph
 from asterism_proto.arrays import Frame
 from asterism_proto.methods import STORE
@@ -29,8 +28,10 @@ from graphkit.split import part_of
 ASKED = 100_000
 
 
-def direct(client: asterism.Client, rows: int) -> tuple[StreamTransport, Callable[[int], object]]:
+def direct(graph: Graph, rows: int) -> tuple[StreamTransport, Callable[[int], object]]:
     """A connection to the storaged of part 0, and what asks it for as many of its rows as are asked of all."""
+    client = graph.client
+    graph.node_features(np.arange(len(client.hosts())), ["x"])  # once that is answered, the version is open
     space, version = client.describe(SPACE), client.manifest(SPACE)
     uuid = space.hosts[0][0]
     address = next(host.address for host in client.hosts() if host.uuid == uuid)
@@ -63,7 +64,7 @@ def main() -> None:
         if "embedded" in args.only and near is not None:
             show(f"{ASKED:,} embedded", of(near, ASKED), Processes.of(None), ASKED)
         if "direct" in args.only:
-            transport, call = direct(far.client, args.rows)
+            transport, call = direct(far, args.rows)
             show(f"{ASKED:,} of one storaged", call, Processes.of(cluster), ASKED)
             transport.close()
         if "graphd" in args.only:
