@@ -139,14 +139,15 @@ def _draw_block(sampling: Sampling, what: Global, shares: Shares, start: int, co
     hosts = np.unique(space.host_of_part[shares.parts[shares.measure > 0]])
     if len(hosts) > 1 and count:
         order, offsets = group(space.host_of_part[shares.parts[choose(key, start, count, shares)]], len(space.hosts))
-        rows = [order[offsets[host] : offsets[host + 1]] for host in hosts]
+        rows: list[Ids | None] = [order[offsets[host] : offsets[host + 1]] for host in hosts]
     else:
-        rows = [np.arange(count, dtype=np.int64)] if len(hosts) == 1 else [np.zeros(0, np.int64)] * len(hosts)
+        rows = [None] * len(hosts)  # all of them, or none
     asked = [(int(host), Frame(_global_head(sampling, what, int(host), start, count))) for host in hosts]
     replies = sampling.ask(what.method, asked)
     for (host, _), reply, own in zip(asked, replies, rows, strict=True):
-        if len(reply.arrays[what.identity]) != len(own):
-            raise Internal(f"storaged {space.hosts[host]} gave {len(reply.arrays[what.identity])} draws of {len(own)} that are its own")
+        given, wanted = len(reply.arrays[what.identity]), count if own is None else len(own)
+        if given != wanted:
+            raise Internal(f"storaged {space.hosts[host]} gave {given} draws of {wanted} that are its own")
     if len(replies) == 1:
         return dict(replies[0].arrays)
     return split.merged(count, [(own, reply.arrays) for own, reply in zip(rows, replies, strict=True)])

@@ -17,13 +17,24 @@ def accepted(hot: np.uint64, cold: np.uint64, column: np.uint64, coin: np.uint64
 
 
 @inlined
-def accepted_of(row: np.uint64, cold: np.uint64, column: np.uint64, coin: np.uint64) -> np.uint64:
-    """The same where the column's ``hot`` has been read."""
-    high, threshold = np.int64(coin >> _S32), np.int64(row >> _S32)
+def led_of(row: np.uint64, column: np.uint64, coin: np.uint64) -> np.uint64:
+    """Where the upper half of a coin leads a draw, the column's ``hot`` being ``row``: wrong where it is `undecided`."""
     led = row & _LOW
-    # All ones where high < threshold. A branch would be mispredicted every other time, at the price of several draws.
-    kept = np.uint64((high - threshold) >> _SIGN)
-    taken = led ^ ((column ^ led) & kept)
-    if high == threshold and (coin & _LOW) < np.uint64(u32_at(cold, column)):
+    # All ones where the coin is below the threshold. A branch would be mispredicted every other time, at the price of several draws.
+    kept = np.uint64((np.int64(coin >> _S32) - np.int64(row >> _S32)) >> _SIGN)
+    return led ^ ((column ^ led) & kept)
+
+
+@inlined
+def undecided(row: np.uint64, coin: np.uint64) -> bool:
+    """Whether the lower half has to be looked at: once in 2^32 draws."""
+    return bool(coin >> _S32 == row >> _S32)
+
+
+@inlined
+def accepted_of(row: np.uint64, cold: np.uint64, column: np.uint64, coin: np.uint64) -> np.uint64:
+    """As `accepted`, where the column's ``hot`` has been read."""
+    taken = led_of(row, column, coin)
+    if undecided(row, coin) and (coin & _LOW) < np.uint64(u32_at(cold, column)):
         taken = column
     return taken

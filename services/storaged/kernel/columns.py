@@ -1,7 +1,7 @@
 """Global draws: the rows that draws fall on, whatever entry of a `graphkit.split.Shares` they are of, and what is asked of them.
 
-Loops ask for what they read some turns later, a little at a time: a whole block asked for at once fills the queue to the memory, and the
-hashing stands still meanwhile.
+Whole blocks of draws are hashed and led to their columns by the widest instructions there are. What is read of them is asked for some draws
+before, a little at a time: a whole block asked for at once fills the queue to the memory, and all else stands still meanwhile.
 """
 
 from __future__ import annotations
@@ -9,16 +9,87 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.acceptance import accepted, accepted_of
-from graphkit.jit import f32_at, i64_at, kernel, prefetch_at, u32_at, u64_at
-from graphkit.rng import below, word
+from graphkit.acceptance import accepted, accepted_of, led_of, undecided
+from graphkit.jit import f32_at, i64_at, inlined, kernel, prefetch_at, u32_at, u64_at
+from graphkit.rng import below, below_short, word
 
-BLOCK, STEP, AHEAD = 64, 8, 24
-"""Draws whose words are made at a time, with the widest instructions there are; of which are led on at a time; between what is asked for
-and what is read."""
-_LAST, _RING = np.int64(BLOCK - 1), np.int64(4 * BLOCK - 1)
+BLOCK, STEP, AHEAD = 64, 8, 48
+"""Draws that are hashed at a time; of which are read at a time; between what is asked for and what is read."""
+_RING = 4 * BLOCK
+"""Draws that are under way at most: a block, and as many as come between three reads one after another."""
+_SLOT = np.uint64(_RING - 1)
 _EIGHTS, _FOURS, _ZERO = np.uint64(3), np.uint64(2), np.uint64(0)
 """Shifts that make addresses of indices, and the first index."""
+_CERTAIN = np.full(1, 0xFFFFFFFF << 32, np.uint64)
+"""A threshold that no coin is above, for what has no table."""
+
+
+@inlined
+def _hash(
+    part_key: np.uint64,
+    row_key: np.uint64,
+    first: np.uint64,
+    numbers: NDArray[np.int64],
+    i: np.int64,
+    size: np.int64,
+    part_words: NDArray[np.uint64],
+    row_words: NDArray[np.uint64],
+    to: np.uint64,
+) -> None:
+    """The words of draws i .. i + size - 1: of their numbers, or from ``first`` on."""
+    if numbers.shape[0] > 0:
+        for j in range(size):
+            number = np.uint64(numbers[i + j])
+            part_words[j], row_words[to + np.uint64(j)] = word(part_key, number), word(row_key, number)
+    else:
+        for j in range(size):
+            number = first + np.uint64(i + j)
+            part_words[j], row_words[to + np.uint64(j)] = word(part_key, number), word(row_key, number)
+
+
+@inlined
+def _choose(
+    words: NDArray[np.uint64], size: np.int64, hot: NDArray[np.uint64], cold: NDArray[np.uint32], chosen: NDArray[np.uint64], to: np.uint64
+) -> None:
+    """The entries that words draw."""
+    k, rest = np.uint64(hot.shape[0]), np.uint64(0)
+    for j in range(np.uint64(size)):
+        column, coin = below_short(words[j], k), words[j] * k
+        chosen[to + j] = led_of(hot[column], column, coin)
+        rest |= np.uint64(undecided(hot[column], coin))
+    if rest > _ZERO:
+        for j in range(np.uint64(size)):
+            chosen[to + j] = accepted(np.uint64(hot.ctypes.data), np.uint64(cold.ctypes.data), below(words[j], k), words[j] * k)
+
+
+@inlined
+def _keep(local: NDArray[np.uint8], chosen: NDArray[np.uint64], row_words: NDArray[np.uint64], held: np.int64, size: np.int64) -> np.int64:
+    """Close up those of ``size`` draws behind ``held`` that are of local entries; how many there are then."""
+    for j in range(np.uint64(held), np.uint64(held + size)):
+        chosen[np.uint64(held)], row_words[np.uint64(held)] = chosen[j], row_words[j]
+        held += np.int64(local[chosen[j]])
+    return held
+
+
+@inlined
+def _fall(
+    chosen: NDArray[np.uint64],
+    row_words: NDArray[np.uint64],
+    size: np.int64,
+    sizes: NDArray[np.uint64],
+    hots: NDArray[np.uint64],
+    shifts: NDArray[np.uint64],
+    ring: NDArray[np.uint64],
+    made: np.int64,
+) -> None:
+    """The columns of their entries that words draw, from the first slot of ``ring`` on that is free: a multiple of `BLOCK`."""
+    entries, columns, coins, places = ring
+    first, certain = np.uint64(made) & _SLOT, np.uint64(_CERTAIN.ctypes.data)
+    for j in range(np.uint64(size)):
+        entry, w = chosen[j], row_words[j]
+        column = below_short(w, sizes[entry])
+        entries[first + j], columns[first + j], coins[first + j] = entry, column, w * sizes[entry]
+        places[first + j] = hots[entry] + (column << shifts[entry]) if hots[entry] > _ZERO else certain
 
 
 @kernel
@@ -90,68 +161,65 @@ def draw_rows(
     low half. While some draws are hashed, what those before them read is on its way from memory: a draw's column is drawn,
     led to its alias `AHEAD` draws later, and its row and its id are read after as many again.
     """
-    coins = np.empty(_RING + 1, np.uint64)
-    entries = np.empty(_RING + 1, np.int64)
-    part_words, row_words = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
-    k = np.uint64(hot.shape[0])
-    hot_at, cold_at = np.uint64(hot.ctypes.data), np.uint64(cold.ctypes.data)
-    mapped, named, scattered, tagged = False, False, numbers.shape[0] > 0, out_tags.shape[0] > 0
+    part_words, chosen, row_words = np.empty(BLOCK, np.uint64), np.empty(2 * BLOCK, np.uint64), np.empty(2 * BLOCK, np.uint64)
+    ring = np.empty((4, _RING), np.uint64)
+    entries, columns, coins, places = ring
+    mapped, named, alone, tagged = False, False, True, out_tags.shape[0] > 0
     for e in range(hot.shape[0]):
         mapped |= local[e] > 0 and rows_of[e] > 0
         named |= local[e] > 0 and ids[e] > 0
-    i, made, taken, moved, told = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+        alone &= local[e] > 0
+    plain = not (mapped or named or tagged)
+    i, held, made, asked, taken, moved, told = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     while i < count or told < made:
-        if i & _LAST == 0:
-            for j in range(min(np.int64(BLOCK), count - i)):
-                at = np.uint64(numbers[i + j]) if scattered else start + np.uint64(i + j)
-                part_words[j], row_words[j] = word(part_key, at), word(row_key, at)
-        end = min(count, i + STEP)
-        while i < end:
-            w = part_words[i & _LAST]
-            entry = np.int64(accepted(hot_at, cold_at, below(w, k), w * k))
-            w = row_words[i & _LAST]
-            column = below(w, sizes[entry])
-            out[made] = np.int64(column)
-            coins[made & _RING] = w * sizes[entry]
-            entries[made & _RING] = entry
-            if hots[entry] > 0:
-                prefetch_at(hots[entry] + (column << shifts[entry]))
-            made += np.int64(local[entry])
-            i += 1
-        behind = AHEAD if i < count else np.int64(0)
-        to_take = max(taken, made - behind)
-        for j in range(taken, to_take):
-            entry = entries[j & _RING]
-            column = np.uint64(out[j])
-            if hots[entry] > 0:
-                hot_here = u64_at(hots[entry] + (column << shifts[entry]), _ZERO)
-                column = accepted_of(hot_here, colds[entry], column, coins[j & _RING])
-            out[j] = np.int64(column)
-            if mapped:
-                prefetch_at(rows_of[entry] + (column << _FOURS))
-            elif named:
-                prefetch_at(ids[entry] + (column << shifts[entry]))
-        taken = to_take
-        if mapped:
-            to_move = max(moved, taken - behind)
-            for j in range(moved, to_move):
-                entry = entries[j & _RING]
+        while held < BLOCK and i < count:
+            size = min(np.int64(BLOCK), count - i)
+            _hash(part_key, row_key, start, numbers, i, size, part_words, row_words, np.uint64(held))
+            _choose(part_words, size, hot, cold, chosen, np.uint64(held))
+            held = held + size if alone else _keep(local, chosen, row_words, held, size)
+            i += size
+        size = min(held, np.int64(BLOCK))
+        _fall(chosen, row_words, size, sizes, hots, shifts, ring, made)
+        for j in range(np.uint64(size), np.uint64(held)):
+            chosen[j - np.uint64(size)], row_words[j - np.uint64(size)] = chosen[j], row_words[j]
+        made, held = made + size, held - size
+        last = i >= count and held == 0
+        while asked < made or (last and told < made):
+            end = min(asked + STEP, made)
+            for j in range(np.uint64(asked), np.uint64(end)):
+                prefetch_at(places[j & _SLOT])
+            asked, behind = end, np.int64(0) if last and end == made else np.int64(AHEAD)
+            end = max(taken, asked - behind)
+            for j in range(np.uint64(taken), np.uint64(end)):
+                entry, column, coin, row = entries[j & _SLOT], columns[j & _SLOT], coins[j & _SLOT], u64_at(places[j & _SLOT], _ZERO)
+                found = led_of(row, column, coin)
+                if undecided(row, coin):
+                    found = accepted_of(row, colds[entry], column, coin) if hots[entry] > _ZERO else column
+                if plain:
+                    out[j] = np.int64(found) * scales[entry] + offsets[entry]
+                    continue
+                out[j] = np.int64(found)
+                if mapped:
+                    prefetch_at(rows_of[entry] + (found << _FOURS))
+                elif named:
+                    prefetch_at(ids[entry] + (found << shifts[entry]))
+            taken = end
+            end = max(moved, taken - behind) if mapped else taken
+            for j in range(np.uint64(moved if mapped else end), np.uint64(end)):
+                entry = entries[j & _SLOT]
                 if rows_of[entry] > 0:
                     out[j] = np.int64(u32_at(rows_of[entry], out[j]))
                 if named:
                     prefetch_at(ids[entry] + (np.uint64(out[j]) << shifts[entry]))
-            moved = to_move
-        to_tell = moved if mapped else taken
-        if named:
-            to_tell = max(told, to_tell - behind)
-        for j in range(told, to_tell):
-            entry = entries[j & _RING]
-            row = out[j]
-            named_here = ids[entry] + (np.uint64(row) << shifts[entry])
-            out[j] = i64_at(named_here, _ZERO) if ids[entry] > 0 else row * scales[entry] + offsets[entry]
-            if tagged:
-                out_tags[j] = tags[entry]
-        told = to_tell
+            moved = end
+            end = max(told, moved - behind) if named else moved
+            for j in range(np.uint64(end if plain else told), np.uint64(end)):
+                entry, found = entries[j & _SLOT], np.uint64(out[j])
+                named_here = named and ids[entry] > 0
+                out[j] = i64_at(ids[entry] + (found << shifts[entry]), _ZERO) if named_here else out[j] * scales[entry] + offsets[entry]
+                if tagged:
+                    out_tags[j] = tags[entry]
+            told = end
     return made  # type: ignore[return-value]  # an int64 here and an int to the caller
 
 

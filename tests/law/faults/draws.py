@@ -48,7 +48,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("scaled = np.rint(prob * _TWO64)", "scaled = np.rint(prob * _TWO64) if prob >= 0.5 else 0.0"),
     ),
     change(
-        "alias and probability swapped", "classic", ACCEPTANCE, ("taken = led ^ ((column ^ led) & kept)", "taken = column ^ ((column ^ led) & kept)")
+        "alias and probability swapped", "classic", ACCEPTANCE, ("return led ^ ((column ^ led) & kept)", "return column ^ ((column ^ led) & kept)")
     ),
     change(
         "unpaired columns lead to outcome 0",
@@ -99,7 +99,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "rows from 32 bits, globally",
         "many",
         COLUMNS,
-        ("column = below(w, sizes[entry])", "column = ((w >> np.uint64(32)) * sizes[entry]) >> np.uint64(32)"),
+        ("column = below_short(w, sizes[entry])", "column = ((w >> np.uint64(32)) * sizes[entry]) >> np.uint64(32)"),
     ),
     change(
         "rows from 32 bits, in neighborhoods",
@@ -107,7 +107,12 @@ MUTANTS: tuple[Mutant, ...] = (
         NEIGHBORS,
         (DRAWN, "column = ((w >> np.uint64(32)) * degree) >> np.uint64(32)"),
     ),
-    change("coins of 32 bits", "many", ACCEPTANCE, ("if high == threshold and (coin & _LOW) < np.uint64(u32_at(cold, column)):", "if high < 0:")),
+    change(
+        "coins of 32 bits",
+        "many",
+        ACCEPTANCE,
+        ("if undecided(row, coin) and (coin & _LOW) < np.uint64(u32_at(cold, column)):", "if coin < _LOW and coin > _LOW:"),
+    ),
     change(
         "answers grouped by part",
         "unshuffled shards",
@@ -122,7 +127,15 @@ MUTANTS: tuple[Mutant, ...] = (
         "the same stream on every worker",
         "Euler",
         COLUMNS,
-        ("w = row_words[i & _LAST]", "w = word(row_key, start + np.uint64(made))"),
+        (
+            "            _hash(part_key, row_key, start, numbers, i, size,",
+            "            _hash(part_key, row_key, start, numbers[:0], made + held, size,",
+        ),
+        (
+            "            _choose(part_words, size,",
+            "            for j in range(size):\n                part_words[j] = word(part_key, start + np.uint64(i + j))\n"
+            "            _choose(part_words, size,",
+        ),
     ),
     change("one stream for every position", "Euler", NEIGHBORS, (OF_POSITION, "own = key")),
     change(
