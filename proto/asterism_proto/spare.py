@@ -8,7 +8,6 @@ last is kept here for the next array of about its size.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,10 +27,14 @@ class _Lent:
     def __init__(self, raw: NDArray[np.uint8]) -> None:
         self.raw, self.__array_interface__ = raw, raw.__array_interface__
 
-    def __del__(self, give_back: Callable[[NDArray[np.uint8]], None] = _spare.append) -> None:
-        give_back(self.raw)
-        while sum(raw.nbytes for raw in _spare.copy()) > MOST:
-            _first()
+    def __del__(self, kept: list[NDArray[np.uint8]] = _spare, most: int = MOST) -> None:
+        # What it needs it has: when a process ends, the names of this module may be gone before the last array.
+        kept.append(self.raw)
+        try:
+            while sum(raw.nbytes for raw in kept.copy()) > most:
+                kept.pop(0)
+        except IndexError:  # another thread took it
+            pass
 
 
 def _first() -> NDArray[np.uint8] | None:
