@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from storaged.draw.version import EDGE, NODE, Version, checked_length
 from storaged.kernel import rows as kernel_rows
 from storaged.kernel import table
 from storaged.store.image import EMPTY_I64, EMPTY_U8, EMPTY_U32, Adjacency, NodeImage, PartImage
+from storaged.store.pages import together
 
 OUT, IN = 1, 2
 """Directions, as in `asterism.v1.Direction`."""
@@ -255,9 +256,26 @@ def table_of(version: Version, edge_type: int, direction: int) -> NDArray[np.int
         found[:, table.ROWS] = table.ABSENT
         for part, image in version.parts.items():
             found[part] = _line(image.nodes[near], adjacency(image, edge_type, direction))
+        beside = version.once(_beside, lambda: _beside(version))
+        if (edge_type, direction) in beside:
+            found[list(version.parts), table.INDPTR] = addresses_of(beside[edge_type, direction])
         return settled(found)
 
     return version.once((table_of, edge_type, direction), make)
+
+
+def _beside(version: Version) -> Mapping[tuple[int, int], Sequence[NDArray[np.int64]]]:
+    """Where the edges of rows begin, by edge type and direction, of each part held here: in large pages, where images have it in small ones.
+
+    Every draw of neighbors reads it, at random. Empty where there is nothing to gain, or rows are those of a condition and will not last.
+    """
+    if version.condition:
+        return {}
+    kinds = [(edge_type, direction) for edge_type in range(len(version.schema.edge_types)) for direction in (OUT, IN)]
+    kinds = [kind for kind in kinds if kind[1] == OUT or all(image.edges[kind[0]].into is not None for image in version.parts.values())]
+    own = [adjacency(image, *kind).indptr for kind in kinds for image in version.parts.values()]
+    copies = together(own)
+    return {kind: copies[at * len(version.parts) :][: len(version.parts)] for at, kind in enumerate(kinds)} if copies is not own else {}
 
 
 def _line(node: NodeImage, near: Adjacency) -> NDArray[np.int64]:

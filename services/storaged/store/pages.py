@@ -8,11 +8,20 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from asterism_proto.memory import available_bytes
+from graphkit.jit import settled
 
 LARGE, _PIECE = 1 << 21, 1 << 26
 """Bytes of a large page, which are also those of the least file that they are asked for; and bytes that are read in one go."""
+_LEAST, _MOST = 1 << 22, 1 << 25
+"""Bytes of small arrays together that are worth copying, and that there is room for."""
+_LINE = 64
+"""Bytes of a cache line, where each array begins."""
 _SHARE = 2
 """An image is brought into large pages where it has no more than one in so many bytes of memory."""
 _POPULATE_READ = 22
@@ -33,6 +42,22 @@ def enlarge(content: mmap.mmap) -> None:
     if len(content) >= LARGE and hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):
             content.madvise(mmap.MADV_HUGEPAGE)
+
+
+def together(arrays: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
+    """Arrays of files that are too small for large pages, copied side by side into memory that has them; the same where that is not worth it."""
+    size = sum(-(-array.nbytes // _LINE) * _LINE for array in arrays)
+    if not hasattr(mmap, "MADV_HUGEPAGE") or not _LEAST <= size <= _MOST or any(array.nbytes >= LARGE for array in arrays):
+        return arrays
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    enlarge(memory)
+    out, begin = [], 0
+    for array in arrays:
+        copy = np.frombuffer(memory, array.dtype, array.size, begin).reshape(array.shape)
+        copy[...] = array
+        out.append(settled(copy))
+        begin += -(-array.nbytes // _LINE) * _LINE
+    return out
 
 
 def settle(folder: Path) -> None:
