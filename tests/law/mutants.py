@@ -95,6 +95,7 @@ NEAREST = {
     "storaged.kernel.timed": "timed",
     "storaged.draw.timed": "timed",
     "storaged.draw.expand": "timed",
+    "storaged.draw.grow": "timed",
     "graphkit.times": "timed",
     "graphd.sample": "timed",
     "graphd.until": "timed",

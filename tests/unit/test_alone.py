@@ -14,7 +14,7 @@ from asterism_proto.errors import InvalidRequest, Unavailable
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from storaged import draw
 
-expansions = importlib.import_module("storaged.draw.expand")
+growth = importlib.import_module("storaged.draw.grow")
 Sections = dict[str, NDArray[Any]]
 
 
@@ -50,17 +50,17 @@ def grown(
 
 def both(monkeypatch: pytest.MonkeyPatch, *args: Any, **more: Any) -> tuple[Sections, Sections, bool]:
     """The same asked for twice, at once where that can be and hop by hop, and whether it could."""
-    alone, tried = expansions.grow_alone, []
+    alone, tried = growth.grow_alone, []
 
     def watched(*given: Any) -> Sections | None:
         tried.append(alone(*given))
         return tried[-1]
 
-    monkeypatch.setattr(expansions, "grow_alone", watched)
+    monkeypatch.setattr(growth, "grow_alone", watched)
     one = grown(*args, **more)
-    monkeypatch.setattr(expansions, "grow_alone", lambda *given: None)
+    monkeypatch.setattr(growth, "grow_alone", lambda *given: None)
     other = grown(*args, **more)
-    monkeypatch.setattr(expansions, "grow_alone", alone)
+    monkeypatch.setattr(growth, "grow_alone", alone)
     return one, other, tried[0] is not None
 
 

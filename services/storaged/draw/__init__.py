@@ -8,8 +8,9 @@ a clock, protobuf, a database. `storaged.api` calls in.
 from storaged.draw.between import Between, edges_between
 from storaged.draw.conditions import Conditions, Where
 from storaged.draw.edge import EdgeDraws, EdgeRace, edges, race_edges, rest_of_edges
-from storaged.draw.expand import Expansion, expand, grow
+from storaged.draw.expand import Expansion, expand
 from storaged.draw.features import edge_features, node_features
+from storaged.draw.grow import grow
 from storaged.draw.joined import are_joined
 from storaged.draw.labels import read_labelled, read_labels
 from storaged.draw.labor import Stepped, Variates

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +11,12 @@ from graphkit import rng
 from graphkit.bits import stays_near
 from graphkit.growth import Growing, key_of_hop, too_many_bytes
 from graphkit.jit import settled
+from storaged.draw.expand import Expansion
 from storaged.draw.lookup import table_of
 from storaged.draw.neighbor import NEIGHBORS
 from storaged.draw.version import Version
 from storaged.kernel import alone as kernel
 from storaged.kernel.table import ROWS
-
-if TYPE_CHECKING:
-    from storaged.draw.expand import Expansion
 
 _MOST_EDGES = 1 << 20
 """That may be drawn in one call: nobody looks at the clock in between."""

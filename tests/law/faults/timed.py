@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests.law.faults import Mutant, change
 
-KERNEL, DRAW, TIMES, EXPAND = "storaged.kernel.timed", "storaged.draw.timed", "graphkit.times", "storaged.draw.expand"
+KERNEL, DRAW, TIMES = "storaged.kernel.timed", "storaged.draw.timed", "graphkit.times"
+EXPAND, GROW = "storaged.draw.expand", "storaged.draw.grow"
 
 MUTANTS: tuple[Mutant, ...] = (
     change("neighbors' times are those of out-edges", "tempting", EXPAND, ("incoming=how.direction == IN)", "incoming=False)")),
@@ -53,13 +54,13 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "a tree's time is lost after its first hop",
         "tempting",
-        EXPAND,
+        GROW,
         ("None if until is None or front.trees is None", "None if until is None or hop > 0"),
     ),
     change(
         "times by the place in the front",
         "tempting",
-        EXPAND,
+        GROW,
         ("else until.at(front.trees)", "else until.at(np.arange(len(front.ids)) % len(until.times))"),
     ),
     change("times of others, on several hosts", "tempting", "graphd.sample", ("how.until.at(rows)", 'how.until.times[: len(sections["ids"])]')),
