@@ -148,7 +148,10 @@ def measure(
         ahead = i + AHEAD
         if ahead < n and rows[ahead] >= 0:
             part = parts[ahead]
-            ask_ends((sums[part] if sums[part] > 0 else indptr[part]) + (np.uint64(rows[ahead]) << _EIGHTS))
+            if sums[part] > 0:
+                prefetch_at(sums[part] + (np.uint64(rows[ahead]) << _EIGHTS))
+            else:
+                ask_ends(indptr[part] + (np.uint64(rows[ahead]) << _EIGHTS))
         part, row = parts[i], rows[i]
         if row < 0:
             out[i] = 0.0
