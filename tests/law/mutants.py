@@ -66,6 +66,7 @@ NEAREST = {
     "storaged.kernel.between": "paths",
     "storaged.kernel.marked": "paths",
     "storaged.kernel.marks": "paths",
+    "storaged.kernel.sifting": "paths",
     "storaged.kernel.telling": "paths",
     "graphd.walk": "paths",
     "graphd.visits": "visits",

@@ -47,17 +47,18 @@ def expected(ids: NDArray[np.int64], cols: NDArray[np.int64], base: int, groups:
     return [(row, eid, col, weight) for row, _, eid, col, weight in sorted(found)]
 
 
-def told(search: Search, rows: Rows, room: int) -> Told:
-    """What a search finds, asked again with a little more room whenever that is used up."""
+def told(search: Search, rows: Rows, room: int, *, weighted: bool = True) -> Told:
+    """What a search finds, asked again with a little more room whenever that is used up; ``weighted``: with weights, which are 0 otherwise."""
     state, sizes = np.zeros(2, np.int64), np.full(rows.lines.size, -7, np.int32)
     kept: tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]] = (np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.int64))
     for more in itertools.count(1):
         cols, weights, eids = (np.concatenate([old[: state[1]], np.full(more * room - state[1], -7, old.dtype)]) for old in kept)
-        kept = (cols, weights, eids)
+        kept = (cols, weights if weighted else weights[:0], eids)
         assert search.find(state, sizes, kept)
         if state[0] == sizes.size:
             break
     cols, weights, eids = (some[: state[1]] for some in kept)
+    weights = weights if weighted else np.zeros(cols.size, np.float32)
     at = np.repeat(np.arange(sizes.size), sizes)
     return list(zip(at.tolist(), eids.tolist(), cols.tolist(), weights.tolist(), strict=True))
 
@@ -75,6 +76,7 @@ def test_both_ways_find_what_a_loop_finds(base: int, room: int, width: int) -> N
     assert marked is not None
     assert told(marked, rows, room) == law
     assert told(marked, rows, room) == law, "a second time: bits are left as they were"
+    assert told(marked, rows, room, weighted=False) == [(row, eid, col, 0.0) for row, eid, col, _ in law]
     assert told(Hashed(rows, targets, NONE), rows, room) == law
 
 
@@ -115,6 +117,17 @@ def test_bits_are_for_targets_near_each_other_and_groups_that_ascend() -> None:
     assert Marked.fit(rows, targets, settled(np.arange(40, dtype=np.int32)[::-1].copy())) is None
     assert Marked.fit(rows, Targets.of(np.full(3, -1), None, None), NONE) is None
     assert Marked.fit(Rows.of(version(0), 0, 1, np.array([-1])), Targets.of(ids, None, None), NONE) is None
+
+
+@pytest.mark.parametrize("below", [0, 50])
+def test_narrow_neighbors_are_no_targets_that_do_not_fit_into_32_bits(below: int) -> None:
+    """Also where 32 bits of both are the same."""
+    ids = np.arange(SIZE)
+    rows, targets = Rows.of(version(0), 0, 1, ids), Targets.of((1 << 32) - below + ids, None, None)
+    marked = Marked.fit(rows, targets, NONE)
+    assert marked is not None
+    assert told(marked, rows, 1200) == []
+    assert told(marked, rows, 1200, weighted=False) == []
 
 
 def test_groups_of_nodes_without_edges_do_not_count() -> None:

@@ -7,46 +7,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.bits import LOW, ONE, SHIFT
+from graphkit.bits import ONE
 from graphkit.jit import Whole, copy_at, inlined, kernel, prefetch_at, view_at
+from graphkit.lanes import LANES
 from storaged.kernel.between import ROW, TOTAL, first_from, steps_among
 from storaged.kernel.marks import enter, rank_all, sort, target_at, told_of
-from storaged.kernel.table import NARROW, NBR, SLOTS, WEIGHTS
-from storaged.kernel.telling import WIDTH, eid_at, eids_of, read, tell, tell_gathered
+from storaged.kernel.sifting import scan, sift, sift_pairs
+from storaged.kernel.table import NARROW, NBR, PAIRS, SLOTS, WEIGHTS
+from storaged.kernel.telling import WIDTH, eid_at, eids_of, read, tell, tell_gathered, tell_places
 
 _MANY, _PIECE = 512, 1024
 """Edges that are listed before anything is told of them, and neighbors that are looked at in one go: all of it stays near."""
-HELD = _MANY + _PIECE + 1
-"""Slots that there is room for: those of one piece more, and one that does not count."""
-_SHORT, _LANES = 256, 16
-"""Neighbors of a row that is looked at together with others, a piece in all, and neighbors that are copied in one go."""
+HELD = _MANY + _PIECE
+"""Slots that there is room for: those of one piece more."""
+_SHORT = 256
+"""Neighbors of a row that is looked at together with others, a piece in all."""
+_DENSE = 8
+"""Where one edge in so many leads to a target, neighbors are read with the ids of their edges beside them: most lines of ids are needed then."""
 _AHEAD, _LINES = 12, 16
 """Rows, and cache lines of each, that are asked for before their turn."""
 _LOOKS = 4
 """Neighbors that are looked at in the time that a step of a search takes."""
-_I64, _U32, _F32 = np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.float32)
+_I64, _U32, _U64, _F32 = (np.zeros(0, dtype) for dtype in (np.int64, np.uint32, np.uint64, np.float32))
 
 
 @inlined
-def _scan(nbr: NDArray[Any], low: np.uint64, words: NDArray[np.uint64], slots: NDArray[np.uint64], kept: np.uint64) -> np.uint64:
-    """List the slots of a row, or of a piece of one, that lead to targets behind ``kept`` others; how many there are then.
-
-    Whether one does is hard to foretell, so that each is written, and counts or does not.
-    """
-    last = np.uint64(64 * words.shape[0] - 1)
-    for edge in range(nbr.shape[0]):
-        at = min(np.uint64(nbr[edge]) - low, last)
-        slots[kept] = edge
-        kept += words[at >> SHIFT] >> (at & LOW) & ONE
-    return kept
-
-
-@inlined
-def _ask_for(table: NDArray[np.int64], part: np.int64, start: np.int64, degree: np.int64) -> None:
+def _ask_for(table: NDArray[np.int64], part: np.int64, start: np.int64, degree: np.int64, dense: bool) -> None:
     """Ask for the beginning of a row."""
     narrow = table[part, NARROW]
-    width = np.int64(8) if narrow == 0 else np.int64(4)
-    at = (table[part, NBR] if narrow == 0 else narrow) + width * start
+    width = np.int64(8) if narrow == 0 or dense else np.int64(4)
+    at = (table[part, NBR] if narrow == 0 else table[part, PAIRS] if dense else narrow) + width * start
     size = min(degree * width, np.int64(64 * _LINES))
     prefetch_at(np.uint64(at))  # most rows have no more lines than these two: nothing to foretell
     prefetch_at(np.uint64(at + size - 1))
@@ -85,15 +75,15 @@ def _gather(
             break
         if turn + count + _AHEAD < turns:
             later = queue[turn + count + _AHEAD]
-            _ask_for(table, lines[later], starts[later], degrees[later])
+            _ask_for(table, lines[later], starts[later], degrees[later], False)
         begins[count] = filled
-        source, near_end = np.uint64(table[part, NARROW] + 4 * start), start + degree + _LANES > table[part, SLOTS]
+        source, near_end = np.uint64(table[part, NARROW] + 4 * start), start + degree + LANES > table[part, SLOTS]
         if near_end:
             copy_at(to + np.uint64(4 * filled), source, 4 * degree)
-        for edge in range(0, degree, _LANES):
+        for edge in range(0, degree, LANES):
             if not near_end:
-                copy_at(to + np.uint64(4 * (filled + edge)), source + np.uint64(4 * edge), np.int64(4 * _LANES))
-            for lane in range(_LANES):
+                copy_at(to + np.uint64(4 * (filled + edge)), source + np.uint64(4 * edge), np.int64(4 * LANES))
+            for lane in range(LANES):
                 owners[np.uint64(filled + edge + lane)] = count
         filled, count = filled + degree, count + 1
     return count, filled
@@ -156,6 +146,36 @@ def _seek_row(
 
 
 @inlined
+def _look_dense(
+    pairs: NDArray[np.uint64],
+    low: np.uint64,
+    words: NDArray[np.uint64],
+    firsts: NDArray[np.int32],
+    ranked: NDArray[np.int32],
+    places: NDArray[np.int32],
+    eids: NDArray[np.uint32],
+    ats: NDArray[np.uint32],
+    ranks: NDArray[np.uint32],
+    out_places: NDArray[np.int32],
+    out_eids: NDArray[np.int64],
+    to: np.uint64,
+) -> np.uint64:
+    """As `_look`, where many edges lead to targets, of which the ids are wanted and no weights. Where there is no room for a piece, more is said
+    to be told than there is room for."""
+    piece, room, degree = np.int64(0), np.uint64(out_places.shape[0]), np.int64(pairs.shape[0])
+    while piece < degree:
+        size = min(degree - piece, np.int64(_PIECE))
+        count = sift_pairs(pairs[piece : piece + size], low, words, eids, ats)
+        if room - to < count:
+            return room + ONE
+        tell_places(ats, count, words, firsts, ranks, ranked, places, out_places, to)
+        for j in range(count):
+            out_eids[to + j] = np.int64(eids[j])
+        piece, to = piece + size, to + count
+    return to
+
+
+@inlined
 def _look(
     table: NDArray[np.int64],
     part: np.int64,
@@ -166,38 +186,43 @@ def _look(
     firsts: NDArray[np.int32],
     ranked: NDArray[np.int32],
     places: NDArray[np.int32],
+    edges: NDArray[np.uint32],
+    ats: NDArray[np.uint32],
+    ranks: NDArray[np.uint32],
     slots: NDArray[np.uint64],
-    kept: np.uint64,
+    held: np.uint64,
     asked: bool,
+    dense: bool,
     out_places: NDArray[np.int32],
     out_weights: NDArray[np.float32],
     out_eids: NDArray[np.int64],
     to: np.uint64,
 ) -> tuple[np.uint64, np.uint64]:
-    """Look at all neighbors of a long row, piece after piece; the edges that all is told of then, and those that are listed behind them.
+    """Look at all neighbors of a long row, piece after piece; the edges that all is told of then, and those whose ids are yet to be read.
 
     Where there is no room for these any more, nothing is told of the last piece, and it ends there.
     """
+    if dense and table[part, PAIRS] != 0:
+        read(slots, held, out_eids, to)
+        pairs = view_at(table[part, PAIRS] + 8 * start, degree, _U64)
+        return _look_dense(pairs, low, words, firsts, ranked, places, edges, ats, ranks, out_places, out_eids, to + held), np.uint64(0)
     narrow, piece, room = table[part, NARROW], np.int64(0), np.uint64(out_places.shape[0])
     while piece < degree:
-        at, size, held = start + piece, min(degree - piece, np.int64(_PIECE)), kept
-        short, wide = view_at(narrow + 4 * at, size, _U32), view_at(table[part, NBR] + 8 * at, size, _I64)
-        kept = _scan(short, low, words, slots, held) if narrow != 0 else _scan(wide, low, words, slots, held)
-        if room - to < kept:
-            break
-        piece += size
-        if kept == held:
-            continue
-        eids = eids_of(table, part, at)
-        weights = view_at(table[part, WEIGHTS] + 4 * at, np.int64(0) if table[part, WEIGHTS] == 0 else size, _F32)
+        at, size = start + piece, min(degree - piece, np.int64(_PIECE))
         if narrow != 0:
-            tell(short, low, words, firsts, ranked, places, slots, held, kept, weights, eids, asked, out_places, out_weights, to)
+            count = sift(view_at(narrow + 4 * at, size, _U32), low, words, edges, ats)
         else:
-            tell(wide, low, words, firsts, ranked, places, slots, held, kept, weights, eids, asked, out_places, out_weights, to)
-        if kept > _MANY:
-            read(slots, kept, out_eids, to)
-            to, kept = to + kept, np.uint64(0)
-    return to, kept
+            count = scan(view_at(table[part, NBR] + 8 * at, size, _I64), low, words, edges, ats)
+        if room - to < held + count:
+            return to, held + count
+        tell_places(ats, count, words, firsts, ranks, ranked, places, out_places, to + held)
+        weights = view_at(table[part, WEIGHTS] + 4 * at, np.int64(0) if table[part, WEIGHTS] == 0 else size, _F32)
+        tell(edges, count, weights, eids_of(table, part, at), slots, held, asked, out_weights, to + held)
+        piece, held = piece + size, held + count
+        if held > _MANY:
+            read(slots, held, out_eids, to)
+            to, held = to + held, np.uint64(0)
+    return to, held
 
 
 @inlined
@@ -287,7 +312,9 @@ def between_marked(
         marked, straight, sound = rank_all(ids, begin, end, low, words, touched, firsts, ranked)
         ascending = straight
     order = ranked[:0] if straight else ranked
-    gathered, owners, begins = np.empty(_PIECE + _LANES, np.uint32), np.empty(_PIECE + _LANES, np.int32), np.empty(_PIECE, np.int64)
+    gathered, edges, ranks, ats = np.zeros((4, _PIECE + LANES), np.uint32)
+    owners, begins = np.empty(_PIECE + LANES, np.int32), np.empty(_PIECE, np.int64)
+    rich, looked, first = asked and out_weights.shape[0] == 0, np.uint64(0), to
     while sound and turn < turns:
         i = np.int64(queue[turn])
         degree, part, own = degrees[i], lines[i], to + kept
@@ -305,22 +332,21 @@ def between_marked(
             table, lines, starts, degrees, of, group, min(few, np.int64(_SHORT)), queue, turn, turns, gathered, owners, begins
         )  # fmt: skip
         if count > 0:
-            held = kept
-            kept = _scan(gathered[:filled], low, words, slots, held)
-            if room - to < kept:
+            found = sift(gathered[:filled], low, words, edges, ats)
+            if room - to < kept + found:
                 break
-            tell_gathered(
-                table, lines, starts, queue, turn, gathered, owners, begins, low, words, firsts, order, places, slots, held, kept, asked, sizes,
-                out_places, out_weights, to,
-            )  # fmt: skip
-            turn, own = turn + count, to + kept
+            tell_places(ats, found, words, firsts, ranks, order, places, out_places, own)
+            tell_gathered(table, lines, starts, queue, turn, owners, begins, edges, found, slots, kept, asked, sizes, out_weights, own)
+            kept += found
+            turn, own, looked = turn + count, to + kept, looked + np.uint64(filled)
             if kept > _MANY:
                 read(slots, kept, out_eids, to)
                 to, kept = own, np.uint64(0)
             continue
+        dense = bool(rich and _DENSE * (own - first) > looked)
         if turn + _AHEAD < turns:
             later = queue[turn + _AHEAD]
-            _ask_for(table, lines[later], starts[later], degrees[later])
+            _ask_for(table, lines[later], starts[later], degrees[later], dense and table[lines[later], PAIRS] != 0)
         if few > 0 and degree > few and degree > few * np.int64(steps_among(degree)):
             read(slots, kept, out_eids, to)
             to, kept = own, np.uint64(0)
@@ -332,11 +358,12 @@ def between_marked(
             to = _seek_row(table, part, starts[i], degree, ids, order, begin, end, places, out_places, out_weights, out_eids, to)
         elif few > 0:
             to, kept = _look(
-                table, part, starts[i], degree, low, words, firsts, order, places, slots, kept, asked, out_places, out_weights, out_eids, to
+                table, part, starts[i], degree, low, words, firsts, order, places, edges, ats, ranks, slots, kept, asked, dense, out_places,
+                out_weights, out_eids, to,
             )  # fmt: skip
         if to > room or room - to < kept:
             break
-        sizes[i], turn, own = np.int32(to + kept - own), turn + 1, to + kept
+        sizes[i], turn, own, looked = np.int32(to + kept - own), turn + 1, to + kept, looked + np.uint64(degree)
     kept = own - min(to, own)
     read(slots, kept, out_eids, min(to, own))
     for k in range(marked):

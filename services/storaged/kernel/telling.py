@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.bits import ONE, rank_of
+from graphkit.bits import ONE
 from graphkit.jit import f32_at, i64_at, inlined, prefetch_at, u32_at
+from graphkit.lanes import LANES, rank
 from storaged.kernel.marks import told_of
 from storaged.kernel.table import EID, PAIRS, WEIGHTS
 
@@ -30,33 +29,48 @@ def eid_at(eids: np.uint64) -> np.int64:
 
 
 @inlined
-def tell(
-    nbr: NDArray[Any],
-    low: np.uint64,
+def tell_places(
+    ats: NDArray[np.uint32],
+    count: np.uint64,
     words: NDArray[np.uint64],
     firsts: NDArray[np.int32],
+    ranks: NDArray[np.uint32],
     ranked: NDArray[np.int32],
     places: NDArray[np.int32],
-    slots: NDArray[np.uint64],
-    held: np.uint64,
-    kept: np.uint64,
+    out_places: NDArray[np.int32],
+    to: np.uint64,
+) -> None:
+    """Tell which targets edges lead to, by their bits, behind which others are."""
+    for j in range(np.uint64(0), count, np.uint64(LANES)):
+        rank(ats, j, words, firsts, ranks)
+    if ranked.shape[0] == 0 and places.shape[0] == 0:
+        for j in range(count):
+            out_places[to + j] = ranks[j]
+    else:
+        for j in range(count):
+            out_places[to + j] = told_of(np.uint64(ranks[j]), ranked, places)
+
+
+@inlined
+def tell(
+    edges: NDArray[np.uint32],
+    count: np.uint64,
     weights: NDArray[np.float32],
     eids: np.uint64,
+    slots: NDArray[np.uint64],
+    held: np.uint64,
     asked: bool,
-    out_places: NDArray[np.int32],
     out_weights: NDArray[np.float32],
     to: np.uint64,
 ) -> None:
-    """Tell what is known of listed slots by now, and have them be the places of their edges' ids, which are asked for where they are wanted."""
-    width = WIDTH * np.uint64(asked)  # where they are not wanted one line is asked for, again and again
+    """Tell what listed edges of a row weigh, and list where their ids are, which are asked for, behind those of ``held`` others."""
     if out_weights.shape[0] > 0:
-        for j in range(held, kept):
-            out_weights[to + j] = weights[slots[j]] if weights.shape[0] > 0 else np.float32(1.0)
-    for j in range(held, kept):
-        edge = slots[j]
-        out_places[to + j] = told_of(rank_of(np.uint64(nbr[edge]) - low, words, firsts), ranked, places)
-        slots[j] = eids + width * edge
-        prefetch_at(slots[j])
+        for j in range(count):
+            out_weights[to + j] = weights[edges[j]] if weights.shape[0] > 0 else np.float32(1.0)
+    if asked:
+        for j in range(count):
+            slots[held + j] = eids + WIDTH * np.uint64(edges[j])
+            prefetch_at(slots[held + j])
 
 
 @inlined
@@ -66,26 +80,20 @@ def tell_gathered(
     starts: NDArray[np.int64],
     queue: NDArray[np.int32],
     turn: np.int64,
-    gathered: NDArray[np.uint32],
     owners: NDArray[np.int32],
     begins: NDArray[np.int64],
-    low: np.uint64,
-    words: NDArray[np.uint64],
-    firsts: NDArray[np.int32],
-    ranked: NDArray[np.int32],
-    places: NDArray[np.int32],
+    edges: NDArray[np.uint32],
+    count: np.uint64,
     slots: NDArray[np.uint64],
     held: np.uint64,
-    kept: np.uint64,
     asked: bool,
     sizes: NDArray[np.int32],
-    out_places: NDArray[np.int32],
     out_weights: NDArray[np.float32],
     to: np.uint64,
 ) -> None:
-    """As `tell`, for neighbors of several rows, each of which has so many edges more."""
-    for j in range(held, kept):
-        edge = slots[j]
+    """As `tell`, for edges of several rows, each of which has so many more."""
+    for j in range(count):
+        edge = np.uint64(edges[j])
         owner = np.uint64(owners[edge])
         i = np.uint64(queue[np.uint64(turn) + owner])
         part, slot = lines[i], starts[i] + np.int64(edge) - begins[owner]
@@ -93,10 +101,9 @@ def tell_gathered(
         if out_weights.shape[0] > 0:
             heavy = np.uint64(table[part, WEIGHTS])
             out_weights[to + j] = f32_at(heavy, slot) if heavy != 0 else np.float32(1.0)
-        out_places[to + j] = told_of(rank_of(np.uint64(gathered[edge]) - low, words, firsts), ranked, places)
         if asked:
-            slots[j] = eids_of(table, part, slot)
-            prefetch_at(slots[j])
+            slots[held + j] = eids_of(table, part, slot)
+            prefetch_at(slots[held + j])
 
 
 @inlined

@@ -62,6 +62,7 @@ from tests.law.checks.packed import packed_coins_have_64_bits, packed_rows_draw_
 from tests.law.checks.paths import (
     ego_subgraphs_have_all_edges_among_what_is_grown,
     fanouts_draw_for_each_place_by_itself,
+    induced_subgraphs_have_every_edge_of_long_rows,
     layers_pool_what_their_nodes_lead_to,
     subgraphs_draw_for_each_node_and_hop_by_itself,
     walks_back_take_each_of_parallel_edges_by_its_weight,
@@ -126,6 +127,7 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     walks_with_p_and_q_are_node2vecs,
     walks_back_take_each_of_parallel_edges_by_its_weight,
     ego_subgraphs_have_all_edges_among_what_is_grown,
+    induced_subgraphs_have_every_edge_of_long_rows,
     numbered_draws_are_those_of_the_stream,
     nodes_like_others_are_of_their_types,
     negatives_follow_what_is_left,
@@ -166,6 +168,7 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     too_many_rejections_do_not_bias,
     inverse_probabilities_estimate_totals,
     fanouts_draw_for_each_place_by_itself,
+    induced_subgraphs_have_every_edge_of_long_rows,
     layers_pool_what_their_nodes_lead_to,
     subgraphs_draw_for_each_node_and_hop_by_itself,
     visits_are_counted_as_walks_make_them,

@@ -242,6 +242,30 @@ def ego_subgraphs_have_all_edges_among_what_is_grown(scale: float) -> None:
             require(told == law, f"ego subgraphs have other edges of type {edge_type} than all among their nodes")
 
 
+@cache
+def thicket() -> tuple[draw.Version, list[tuple[int, int]]]:
+    """Twelve nodes with 7 to 84 edges each, many of them parallel, and the ends of edge 0, 1, ..."""
+    generator = np.random.default_rng(21)
+    src = np.repeat(np.arange(12), 7 * np.arange(1, 13))
+    dst = generator.integers(0, 12, src.size)
+    schema = Schema(node_types=(NodeType(name="n"),), edge_types=(EdgeType(src_type="n", relation="e", dst_type="n"),), parts=3)
+    made = version_of(schema, {"n": Nodes(ids=np.arange(12))}, {"n:e:n": Edges(src=src, dst=dst)})
+    return made, list(zip(src.tolist(), dst.tolist(), strict=True))
+
+
+def induced_subgraphs_have_every_edge_of_long_rows(_: float) -> None:
+    """Induced subgraphs: every edge once, with its id, whether or not weights are told, few nodes of many or nearly all."""
+    made, edges = thicket()
+    for hosts, size, weighted in itertools.product((1, 3), (3, 6, 11), (False, True)):
+        what = read.Adjacent(edge_types=(0,), direction=pb.OUT, want_weights=weighted, want_edge_ids=True, sort="")
+        nodes = np.random.default_rng(size).permutation(12)[:size].astype(np.int64)
+        found, _told = induced.induced(sampling_of(made, hosts), what, nodes, 0, None, None)
+        rows, cols = ends_of(found, 0)
+        told = sorted(zip(found["eids.0"].tolist(), nodes[rows].tolist(), nodes[cols].tolist(), strict=True))
+        law = [(eid, a, b) for eid, (a, b) in enumerate(edges) if a in nodes and b in nodes]
+        require(told == law, f"an induced subgraph of {size} nodes has other edges than all among them")
+
+
 def layers_pool_what_their_nodes_lead_to(scale: float) -> None:
     """Layers through graphd: every node by what the edges from all of its layer's nodes count, those of a hop given the one before."""
     n = int(max(400, 6000 * scale))

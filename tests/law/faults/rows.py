@@ -212,8 +212,23 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "components but one edge short, by bits",
         "tempting",
+        "storaged.kernel.sifting",
+        (
+            "for edge in range(whole, size):\n        count = _note(np.uint64(nbr[edge])",
+            "for edge in range(whole + ONE, size):\n        count = _note(np.uint64(nbr[edge])",
+        ),
+    ),
+    change(
+        "edges sixteen at a time, each list from its beginning",
+        "tempting",
+        "storaged.kernel.sifting",
+        ("edge, low, words, edges, ats, count)\n    for", "edge, low, words, edges, ats, np.uint64(0))\n    for"),
+    ),
+    change(
+        "ids of edges by the place beside their neighbors",
+        "tempting",
         "storaged.kernel.marked",
-        ("for edge in range(nbr.shape[0]):", "for edge in range(nbr.shape[0] - 1):"),
+        ("out_eids[to + j] = np.int64(eids[j])", "out_eids[to + j] = np.int64(ats[j])"),
     ),
     change("ranks that begin anew in every word", "tempting", "storaged.kernel.marks", ("firsts[touched[k]] = rank", "firsts[touched[k]] = first")),
     change(

@@ -1,0 +1,163 @@
+"""Steps that take sixteen numbers at once, by instructions that LLVM does not make of a loop by itself.
+
+Numbers are of sets that are kept as bits (`graphkit.bits`), and no bit is of a number that has more than 32 bits. A processor without such
+instructions takes one number after another, and so does plain Python.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from graphkit.bits import rank_of
+from graphkit.jit import INTERPRETED, u32_at, u64_at
+
+LANES = 16
+"""Numbers that are taken at once. So many slots are written to, however many of them count."""
+
+if INTERPRETED:
+
+    def _list(numbers: list[Any], told: list[Any], low: Any, words: NDArray[np.uint64], out: NDArray[np.uint32], ats: Any, to: Any) -> np.uint64:
+        found = np.uint64(0)
+        for number, what in zip(numbers, told, strict=True):
+            at = min((int(number) - int(low)) & 0xFFFFFFFF, 64 * words.size - 1)
+            out[to + found], ats[to + found] = what, at
+            found += words[at >> 6] >> np.uint64(at & 63) & np.uint64(1)
+        return found
+
+    def list_set(source: Any, first: Any, low: Any, words: Any, places: Any, ats: Any, to: Any) -> np.uint64:
+        """Of sixteen numbers of 32 bits at an address, list the places, the first one's being ``first``, and the bits of those whose bit is set."""
+        return _list([u32_at(source, lane) for lane in range(LANES)], [first + lane for lane in range(LANES)], low, words, places, ats, to)
+
+    def list_pairs(source: Any, low: Any, words: Any, seconds: Any, ats: Any, to: Any) -> np.uint64:
+        """Of sixteen pairs of such numbers, list the second of those whose first has its bit set, and that bit."""
+        pairs = [int(u64_at(source, lane)) for lane in range(LANES)]
+        return _list([pair & 0xFFFFFFFF for pair in pairs], [pair >> 32 for pair in pairs], low, words, seconds, ats, to)
+
+    def rank(ats: NDArray[np.uint32], first: Any, words: Any, firsts: Any, ranks: NDArray[np.uint32]) -> None:
+        """The ranks of the numbers of sixteen bits, from ``first`` on (`graphkit.bits.rank_of`)."""
+        for lane in range(first, first + LANES):
+            ranks[lane] = rank_of(np.uint64(ats[lane]), words, firsts)
+
+else:
+    _I1, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (1, 16, 32, 64))
+    _NARROW, _WIDE = (ir.VectorType(kind, LANES) for kind in (_I32, _I64))
+
+    def _all(vector: Any, value: int) -> Any:
+        return ir.Constant(vector, [value] * LANES)
+
+    class _Code:
+        """What these steps are made of, as it is written by a builder of LLVM's."""
+
+        def __init__(self, context: Any, builder: Any, signature: Any) -> None:
+            self.context, self.builder, self.types = context, builder, signature.args
+
+        def array(self, k: int, args: Any) -> Any:
+            """The address of an argument's first value."""
+            made = self.context.make_array(self.types[k])(self.context, self.builder, args[k])
+            return self.builder.ptrtoint(made.data, _I64)
+
+        def size(self, k: int, args: Any) -> Any:
+            """How many values an argument has."""
+            return self.builder.extract_value(self.context.make_array(self.types[k])(self.context, self.builder, args[k]).shape, 0)
+
+        def behind(self, address: Any, index: Any, width: int) -> Any:
+            """The address of a value."""
+            return self.builder.add(address, self.builder.mul(index, ir.Constant(_I64, width)))
+
+        def spread(self, value: Any, vector: Any) -> Any:
+            """A value in every lane."""
+            none = ir.Constant(vector, ir.Undefined)
+            first = self.builder.insert_element(none, value, ir.Constant(_I32, 0))
+            return self.builder.shuffle_vector(first, none, _all(_NARROW, 0))
+
+        def call(self, name: str, result: Any, *args: Any) -> Any:
+            """An instruction of LLVM's own, by its full name."""
+            kind = ir.FunctionType(result, [arg.type for arg in args])
+            return self.builder.call(self.builder.module.declare_intrinsic(name, (), kind), args)
+
+        def load(self, address: Any, vector: Any) -> Any:
+            """All lanes, side by side."""
+            made = self.builder.load(self.builder.inttoptr(address, vector.as_pointer()))
+            made.align = 4
+            return made
+
+        def store(self, vector: Any, address: Any) -> None:
+            """All lanes, side by side."""
+            self.builder.store(vector, self.builder.inttoptr(address, vector.type.as_pointer())).align = 4
+
+        def gather(self, address: Any, indices: Any, vector: Any) -> Any:
+            """The values at indices of 32 bits."""
+            width = vector.element.width // 8
+            base = self.builder.inttoptr(address, vector.element.as_pointer())
+            pointers = self.builder.gep(base, [indices], source_etype=vector.element)
+            pointers.type = ir.VectorType(base.type, LANES)  # one for each index, which LLVM's builders know and this one does not
+            name = f"llvm.masked.gather.v{LANES}i{vector.element.width}.v{LANES}p0"
+            every, none = _all(ir.VectorType(_I1, LANES), 1), ir.Constant(vector, ir.Undefined)
+            return self.call(name, vector, pointers, ir.Constant(_I32, width), every, none)
+
+        def list_set(self, numbers: Any, told: Any, low: Any, words: Any, size: Any, out: Any, ats: Any, to: Any) -> Any:
+            """List what is told of numbers, and their bits, where these are set; how many are."""
+            builder = self.builder
+            last = builder.trunc(builder.sub(builder.shl(size, ir.Constant(_I64, 6)), ir.Constant(_I64, 1)), _I32)
+            at = builder.sub(numbers, self.spread(builder.trunc(low, _I32), _NARROW))
+            at = self.call(f"llvm.umin.v{LANES}i32", _NARROW, at, self.spread(last, _NARROW))
+            # The halves of a word follow each other as their bits do: as images are, memory is little-endian.
+            halves = self.gather(words, builder.lshr(at, _all(_NARROW, 5)), _NARROW)
+            bits = builder.and_(builder.lshr(halves, builder.and_(at, _all(_NARROW, 31))), _all(_NARROW, 1))
+            some = builder.icmp_unsigned("!=", bits, _all(_NARROW, 0))
+            for values, place in ((told, out), (at, ats)):
+                kept = self.call(f"llvm.experimental.vector.compress.v{LANES}i32", _NARROW, values, some, _all(_NARROW, 0))
+                self.store(kept, self.behind(place, to, 4))
+            return builder.zext(self.call("llvm.ctpop.i16", _I16, builder.bitcast(some, _I16)), _I64)
+
+        def ranks(self, at: Any, words: Any, firsts: Any) -> Any:
+            """How many numbers of a set are smaller than each of these bits."""
+            builder = self.builder
+            word = builder.lshr(at, _all(_NARROW, 6))
+            bit = builder.shl(_all(_WIDE, 1), builder.zext(builder.and_(at, _all(_NARROW, 63)), _WIDE))
+            below = builder.and_(self.gather(words, word, _WIDE), builder.sub(bit, _all(_WIDE, 1)))
+            ones = builder.trunc(self.call(f"llvm.ctpop.v{LANES}i64", _WIDE, below), _NARROW)
+            return builder.add(ones, self.gather(firsts, word, _NARROW))
+
+    @intrinsic
+    def list_set(typingctx: Any, source: Any, first: Any, low: Any, words: Any, places: Any, ats: Any, to: Any) -> Any:
+        """Of sixteen numbers of 32 bits at an address, list the places, the first one's being ``first``, and the bits of those whose bit is set."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            code = _Code(context, builder, signature)
+            told = builder.add(code.spread(builder.trunc(args[1], _I32), _NARROW), ir.Constant(_NARROW, list(range(LANES))))
+            words, size, places, ats = code.array(3, args), code.size(3, args), code.array(4, args), code.array(5, args)
+            return code.list_set(code.load(args[0], _NARROW), told, args[2], words, size, places, ats, args[6])
+
+        return types.uint64(types.uint64, types.uint64, types.uint64, words, places, ats, types.uint64), codegen
+
+    @intrinsic
+    def list_pairs(typingctx: Any, source: Any, low: Any, words: Any, seconds: Any, ats: Any, to: Any) -> Any:
+        """Of sixteen pairs of such numbers, list the second of those whose first has its bit set, and that bit."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            code = _Code(context, builder, signature)
+            pairs = code.load(args[0], _WIDE)
+            numbers, told = builder.trunc(pairs, _NARROW), builder.trunc(builder.lshr(pairs, _all(_WIDE, 32)), _NARROW)
+            words, size, seconds, ats = code.array(2, args), code.size(2, args), code.array(3, args), code.array(4, args)
+            return code.list_set(numbers, told, args[1], words, size, seconds, ats, args[5])
+
+        return types.uint64(types.uint64, types.uint64, words, seconds, ats, types.uint64), codegen
+
+    @intrinsic
+    def rank(typingctx: Any, ats: Any, first: Any, words: Any, firsts: Any, ranks: Any) -> Any:
+        """The ranks of the numbers of sixteen bits, from ``first`` on (`graphkit.bits.rank_of`)."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            code = _Code(context, builder, signature)
+            given, told = (code.behind(code.array(k, args), args[1], 4) for k in (0, 4))
+            code.store(code.ranks(code.load(given, _NARROW), code.array(2, args), code.array(3, args)), told)
+            return context.get_dummy_value()
+
+        return types.void(ats, types.uint64, words, firsts, ranks), codegen
