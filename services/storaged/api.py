@@ -217,7 +217,7 @@ class StoreApi(Restricting, Operators):
         followed = [edge_type for step in head.steps for edge_type in step.edge_types]
         version = self._version(head.at, call).weighed(head.weight, draw.EDGE, followed)
         if head.paths:
-            whole = draw.paths(version, rules, draw.Places.begun(ids, kinds, request.array("positions", "int64")), call.remaining)
+            whole = draw.paths(version, rules, draw.Places.begun(ids, kinds, request.array("positions", "int64"), rules), call.remaining)
             return Frame(pb.WalkReply(), _present(nodes=whole.nodes, types=whole.types, eids=whole.eids))
         places = draw.Places(
             ids=ids,

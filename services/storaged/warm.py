@@ -115,8 +115,8 @@ def _packed(version: draw.Version, positions: np.ndarray[tuple[int], np.dtype[np
     )
     places = draw.Places(ids=positions, kinds=np.ones(4, np.int32), positions=positions, taken=np.zeros(4, np.int32))
     draw.walk(version, draw.Rules(steps=[[2]], length=3, uniform=uniform, direction=_OUT, seed=1), places)
-    begun = draw.Places.begun(positions, np.ones(4, np.int32), positions)
-    draw.paths(version, draw.Rules(steps=[[2]], length=3, uniform=uniform, direction=_OUT, seed=1, p=0.25, q=0.5), begun)
+    biased = draw.Rules(steps=[[2]], length=3, uniform=uniform, direction=_OUT, seed=1, p=0.25, q=0.5)
+    draw.paths(version, biased, draw.Places.begun(positions, np.ones(4, np.int32), positions, biased))
 
 
 def _until(version: draw.Version, ids: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -240,7 +241,7 @@ def test_whole_walks_are_their_steps_behind_where_they_begin(form: str, more: di
     starts = np.r_[ids[:40], -1, 3 * 10**12, ids[-9:]].astype(np.int64)
     kinds, m, length = np.zeros(starts.size, np.int32), starts.size, 6
     rules = draw.Rules(steps=steps, length=length, uniform=False, direction=1, seed=5, **more)
-    places = draw.Places.begun(starts, kinds, np.arange(m) * 7)
+    places = draw.Places.begun(starts, kinds, np.arange(m) * 7, rules)
     told, walks = draw.paths(version, rules, places), draw.walk(version, rules, places)
     assert (told.nodes[:, 0] == starts).all()
     for whole, pieces in ((told.nodes[:, 1:], walks.ids), (told.types, walks.types), (told.eids, walks.eids)):
@@ -252,10 +253,31 @@ def test_whole_walks_are_their_steps_behind_where_they_begin(form: str, more: di
             np.testing.assert_array_equal(whole, expected)
 
 
+@pytest.mark.parametrize("uniform", [False, True])
+@pytest.mark.parametrize("held", [[0, 1, 2], [0, 2]], ids=str)
+@pytest.mark.parametrize("steps", [[[HEAVY]], [[EVEN], [PLAIN]], [[TO], [FRO], [EVEN]]], ids=str)
+def test_many_walks_go_together_whatever_is_behind_them(
+    monkeypatch: pytest.MonkeyPatch, steps: list[list[int]], held: list[int], uniform: bool
+) -> None:
+    """More than are under way at a time, of all lengths and both types, and put aside every few steps: as one by one, which tells edges too."""
+    monkeypatch.setattr(sys.modules[draw.walk.__module__], "_PACKED_ROUNDS", 3)
+    version, ids = graph("mod")
+    here, random, m, length = hosted(version, held), np.random.default_rng(2), 2000, 9
+    starts = random.choice(ids, m).astype(np.int64)
+    starts = np.where(np.isin(starts % PARTS, held), starts, starts // PARTS * PARTS)
+    starts[::97] = -1
+    rules = draw.Rules(steps=steps, length=length, uniform=uniform, direction=1, seed=8)
+    for taken in (np.zeros(m, np.int32), random.integers(0, length + 1, m).astype(np.int32)):
+        places = draw.Places(ids=starts, kinds=(random.random(m) < 0.1).astype(np.int32), positions=random.permutation(m), taken=taken)
+        together, apart = draw.walk(here, rules, places), draw.walk(here, replace(rules, want_edge_ids=True), places)
+        np.testing.assert_array_equal(together.indptr, apart.indptr)
+        np.testing.assert_array_equal(together.ids, apart.ids)
+
+
 def test_whole_walks_are_refused_where_not_all_is_held_or_too_much_is_asked() -> None:
     version, ids = graph("mod")
-    begun = draw.Places.begun(ids[:3].astype(np.int64), np.zeros(3, np.int32), np.arange(3))
     rules = draw.Rules(steps=[[HEAVY]], length=3, uniform=False, direction=1, seed=1)
+    begun = draw.Places.begun(ids[:3].astype(np.int64), np.zeros(3, np.int32), np.arange(3), rules)
     with pytest.raises(Unavailable, match="part 1"):
         draw.paths(hosted(version, [0, 2]), rules, begun)
     with pytest.raises(InvalidRequest, match="values in one answer"):

@@ -42,14 +42,16 @@ from storaged.kernel.lanes import (
     Way,
 )
 from storaged.kernel.packed_walk import FIELDS as PACKED_FIELDS
+from storaged.kernel.packed_walk import LANES as PACKED_LANES
 from storaged.kernel.packed_walk import take_packed_walks
 from storaged.kernel.rows import salt_keys
 from storaged.kernel.walk import take_walks
+from storaged.store.image import EMPTY_I64
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 
-_ROUNDS = 1 << 14
+_ROUNDS, _PACKED_ROUNDS = 1 << 14, 1 << 12
 """Between looks at the clock: some tens of milliseconds."""
 
 LEAST, MOST = 1e-3, 1e3
@@ -116,11 +118,11 @@ class Places:
     """int64[m]: the attempt that each walk's next step begins with; 0 where left out."""
 
     @classmethod
-    def begun(cls, ids: I64, kinds: I32 | None, positions: I64) -> Places:
+    def begun(cls, ids: I64, kinds: I32 | None, positions: I64, rules: Rules) -> Places:
         """Those of walks that are at their start."""
-        nowhere, none = np.full(ids.size, -1, np.int64), np.full(ids.size, -1, np.int32)
         taken = np.zeros(ids.size, np.int32)
-        return cls(ids=ids, kinds=kinds, positions=positions, taken=taken, starts=ids, start_kinds=kinds, before=nowhere, before_kinds=none)
+        before = (np.full(ids.size, -1, np.int64), np.full(ids.size, -1, np.int32)) if rules.biased else (None, None)
+        return cls(ids=ids, kinds=kinds, positions=positions, taken=taken, starts=ids, start_kinds=kinds, before=before[0], before_kinds=before[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -187,7 +189,6 @@ def paths(version: Version, rules: Rules, places: Places, checkpoint: Callable[[
         version.image(part)
     checked_outputs("walks", places.ids.size, rules.length + 1)
     nodes = np.empty((places.ids.size, rules.length + 1), np.int64)
-    nodes[:, 0] = places.ids
     run = _run(version, rules, places, checkpoint, nodes)
     fill(nodes, run.done + 1)
     for column in (run.types, run.eids):
@@ -232,7 +233,7 @@ class _Run:
 
 
 def _run(version: Version, rules: Rules, places: Places, checkpoint: Callable[[], object], whole: I64 | None) -> _Run:
-    """Take steps, into the last columns of ``whole`` where that is given."""
+    """Take steps, into the last columns of ``whole`` where that is given: its first one is for where walks start."""
     if rules.restart and places.starts is None:
         raise InvalidRequest("restart without starts: say where each walk began")
     if rules.biased and places.before is None:
@@ -264,15 +265,19 @@ def _run(version: Version, rules: Rules, places: Places, checkpoint: Callable[[]
     hanging = np.zeros((5, m if rules.biased else 0), np.int64)
     steps, keys, way = _steps(rules), _keys(rules), _way(version, rules, ground)
     on = ground.table, ground.ends, ground.held, steps, keys, way, done
-    found, flat, cursor, rounds = ids, ids.reshape(-1)[room - width :], np.zeros(2, np.int64), np.int64(_ROUNDS)
+    found, flat, cursor, rounds = ids, ids.reshape(-1), np.zeros(4, np.int64), np.int64(_ROUNDS)
     packed = ground.packed(rules.uniform) and not (rules.want_types or rules.want_edge_ids)
+    if whole is not None and (rules.biased or not packed):
+        whole[:, 0] = places.ids
     if packed and not rules.biased:
-        lanes = np.zeros((PACKED_FIELDS, LANES), np.int64)
-        advance = partial(take_packed_walks, walkers, *on, flat, np.int64(room), ground.packs, ground.colds, lanes, cursor, rounds)
+        order = settled(EMPTY_I64 if not m or taken.min() == taken.max() else np.argsort(taken, kind="stable"))
+        out = flat, np.int64(room), np.int64(room - width)
+        going = np.zeros(PACKED_FIELDS * PACKED_LANES, np.uint64)
+        advance = partial(take_packed_walks, walkers, *on, order, *out, ground.packs, ground.colds, going, cursor, np.int64(_PACKED_ROUNDS))
     elif packed and len(rules.steps) == 1 and ground.returns(edge_types):
         lanes = np.zeros((biased_walk.FIELDS, biased_walk.LANES), np.int64)
         packs = ground.packs, ground.colds
-        advance = partial(biased_walk.take_biased_walks, walkers, *on, flat, np.int64(room), hanging, *packs, lanes, cursor, rounds)
+        advance = partial(biased_walk.take_biased_walks, walkers, *on, flat[room - width :], np.int64(room), hanging, *packs, lanes, cursor, rounds)
     else:
         lanes, found = np.zeros((LANES, FIELDS), np.int64), ids if whole is None else np.empty((m, width), np.int64)
         advance = partial(take_walks, walkers, *on, found, types, eids, hanging, lanes, cursor, rounds)
@@ -347,7 +352,8 @@ def _walkers(version: Version, rules: Rules, places: Places, ground: Ground) -> 
         here = (ids >= 0) & ground.held[split.part_of(ids, schema.parts, schema.placement)]
         return node_types(version, -1, np.where(here, ids, -1), None) if here.any() else np.full(m, -1, np.int32)
 
-    walkers = np.full((BEFORE_KINDS + 1 if rules.restart or rules.biased else ATTEMPTS + 1, m), -1, np.int64)
+    walkers = np.empty((BEFORE_KINDS + 1 if rules.restart or rules.biased else ATTEMPTS + 1, m), np.int64)
+    walkers[ATTEMPTS + 1 :] = -1
     walkers[IDS], walkers[KINDS], walkers[POSITIONS] = places.ids, kinds(places.ids, places.kinds), places.positions
     walkers[DONE], walkers[ATTEMPTS] = places.taken, 0 if places.attempts is None else places.attempts
     if rules.restart and places.starts is not None:

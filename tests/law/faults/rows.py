@@ -36,8 +36,14 @@ MUTANTS: tuple[Mutant, ...] = (
         ("w = word(own, np.uint64(begin + k))", "w = word(own, np.uint64(k))"),
     ),
     change("nodes drawn together draw the same", "tempting", PACKED, ("np.uint64(positions[node])", "np.uint64(positions[first])")),
-    change("packed walks take one word", "Euler", PACKED_WALK, ("slot_keys[lanes[STEP, lane]]", "slot_keys[0]")),
-    change("packed walks go on elsewhere", "tempting", PACKED_WALK, (" and held[part_at(found, way.parts, way.shift, way.mod)]:", ":")),
+    change("packed walks take one word", "Euler", PACKED_WALK, ("keys[SLOT_KEY, step]", "keys[SLOT_KEY, 0]")),
+    change(
+        "packed walks close up over one that goes on",
+        "tempting",
+        PACKED_WALK,
+        ("_TAGS + live] = node, walk, place + _ONE, tag", "_TAGS + live] = node, walk, place + _ONE, own[_TAGS]"),
+    ),
+    change("packed walks go on elsewhere", "tempting", PACKED_WALK, ("np.uint64((node >= 0) & held[part]) & goes", "np.uint64(node >= 0) & goes")),
     change(
         "half of the draws on either side",
         "Euler",
