@@ -168,7 +168,6 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     too_many_rejections_do_not_bias,
     inverse_probabilities_estimate_totals,
     fanouts_draw_for_each_place_by_itself,
-    induced_subgraphs_have_every_edge_of_long_rows,
     layers_pool_what_their_nodes_lead_to,
     subgraphs_draw_for_each_node_and_hop_by_itself,
     visits_are_counted_as_walks_make_them,

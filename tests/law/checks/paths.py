@@ -253,12 +253,12 @@ def thicket() -> tuple[draw.Version, list[tuple[int, int]]]:
     return made, list(zip(src.tolist(), dst.tolist(), strict=True))
 
 
-def induced_subgraphs_have_every_edge_of_long_rows(_: float) -> None:
+def induced_subgraphs_have_every_edge_of_long_rows(scale: float) -> None:
     """Induced subgraphs: every edge once, with its id, whether or not weights are told, few nodes of many or nearly all."""
     made, edges = thicket()
-    for hosts, size, weighted in itertools.product((1, 3), (3, 6, 11), (False, True)):
+    for trial, hosts, size, weighted in itertools.product(range(max(int(scale), 1)), (1, 3), (3, 6, 11), (False, True)):
         what = read.Adjacent(edge_types=(0,), direction=pb.OUT, want_weights=weighted, want_edge_ids=True, sort="")
-        nodes = np.random.default_rng(size).permutation(12)[:size].astype(np.int64)
+        nodes = np.random.default_rng([trial, size]).permutation(12)[:size].astype(np.int64)
         found, _told = induced.induced(sampling_of(made, hosts), what, nodes, 0, None, None)
         rows, cols = ends_of(found, 0)
         told = sorted(zip(found["eids.0"].tolist(), nodes[rows].tolist(), nodes[cols].tolist(), strict=True))
