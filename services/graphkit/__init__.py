@@ -1,4 +1,4 @@
 """Pure numeric rooms that several daemons and the client's bulk work need: random words, alias tables, CSR, splits.
 
-No I/O, no clock, no network, no protobuf: arrays in, arrays out. `jit` is numba's one door.
+No I/O, no clock, no network, no protobuf: arrays in, arrays out. `jit` and `lanes` are numba's doors.
 """

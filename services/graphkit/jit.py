@@ -1,4 +1,4 @@
-"""Numba's one door: the kernel decorator, and what neither NumPy nor Numba has a name for.
+"""Numba's door: the kernel decorator, and what neither NumPy nor Numba has a name for. `graphkit.lanes` has instructions besides.
 
 Every kernel also runs as plain Python under ``NUMBA_DISABLE_JIT=1``, where the intrinsics are their Python twins.
 
