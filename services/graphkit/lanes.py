@@ -1,7 +1,7 @@
 """Steps that take sixteen numbers at once, by instructions that LLVM does not make of a loop by itself.
 
-Numbers are of sets that are kept as bits (`graphkit.bits`), and no bit is of a number that has more than 32 bits. A processor without such
-instructions takes one number after another, and so does plain Python.
+Numbers are of sets that are kept as bits (`graphkit.bits`), and no bit is of a number that has more than 32 bits. Plain Python takes one number
+after another, and so does a processor without such instructions: there a loop that expects nothing else is faster (`WIDE`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -19,6 +20,8 @@ from graphkit.jit import INTERPRETED, u32_at, u64_at
 
 LANES = 16
 """Numbers that are taken at once. So many slots are written to, however many of them count."""
+WIDE = INTERPRETED or "+avx512f" in cpu_target.target_context.codegen().magic_tuple()[2].split(",")
+"""Whether `list_set` and `list_pairs` are made of such instructions here."""
 
 if INTERPRETED:
 

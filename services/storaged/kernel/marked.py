@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from graphkit.bits import ONE
 from graphkit.jit import Whole, copy_at, inlined, kernel, prefetch_at, view_at
-from graphkit.lanes import LANES
+from graphkit.lanes import LANES, WIDE
 from storaged.kernel.between import ROW, TOTAL, first_from, steps_among
 from storaged.kernel.marks import enter, rank_all, sort, target_at, told_of
 from storaged.kernel.sifting import scan, sift, sift_pairs
@@ -314,7 +314,7 @@ def between_marked(
     order = ranked[:0] if straight else ranked
     gathered, edges, ranks, ats = np.zeros((4, _PIECE + LANES), np.uint32)
     owners, begins = np.empty(_PIECE + LANES, np.int32), np.empty(_PIECE, np.int64)
-    rich, looked, first = asked and out_weights.shape[0] == 0, np.uint64(0), to
+    rich, looked, first = WIDE and asked and out_weights.shape[0] == 0, np.uint64(0), to
     while sound and turn < turns:
         i = np.int64(queue[turn])
         degree, part, own = degrees[i], lines[i], to + kept

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from graphkit.bits import LOW, ONE, SHIFT
 from graphkit.jit import inlined, prefetch_at
-from graphkit.lanes import LANES, list_pairs, list_set
+from graphkit.lanes import LANES, WIDE, list_pairs, list_set
 from storaged.kernel.telling import WIDTH
 
 _S32, _HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -46,9 +46,9 @@ def scan(nbr: NDArray[np.int64], low: np.uint64, words: NDArray[np.uint64], edge
 
 @inlined
 def _whole(size: np.uint64, low: np.uint64, words: NDArray[np.uint64]) -> np.uint64:
-    """How many of a row's neighbors are taken sixteen at a time: none where a target may have an id that is not narrow."""
+    """How many of a row's neighbors are taken sixteen at a time: none where a target may have an id that is not narrow, or nothing is won."""
     most = low + np.uint64(64 * words.shape[0])
-    whole: np.uint64 = size - size % _LANES if most >> _S32 == 0 else np.uint64(0)
+    whole: np.uint64 = size - size % _LANES if WIDE and most >> _S32 == 0 else np.uint64(0)
     return whole
 
 
