@@ -225,10 +225,10 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     change(
-        "edges sixteen at a time, each list from its beginning",
+        "edges sixteen at a time, each by its place among them",
         "tempting",
         "storaged.kernel.sifting",
-        ("edge, low, words, edges, ats, count)\n    for", "edge, low, words, edges, ats, np.uint64(0))\n    for"),
+        ("_NARROW * edge, edge, low", "_NARROW * edge, np.uint64(0), low"),
     ),
     change(
         "ids of edges by the place beside their neighbors",
