@@ -1,7 +1,7 @@
 """Walks whose steps follow one edge type each, whatever came before, from packed rows: two reads at random a step.
 
 What `storaged.kernel.walk` takes, to the bit, where nothing but the nodes is wanted of it. Some hundreds are under way at a time, and all of
-them take a step before any takes the next one, so that what it depends on is the same for all. Some dozens go a read further together, in
+them take a step before any takes the next one, so that what it depends on is the same for all. A few at a time go a read further together, in
 loops that do nothing else, while what those before them have asked for is on its way.
 """
 
@@ -24,9 +24,10 @@ NEXT, LIVE, STEP, KIND = range(4)
 """Of ``cursor``: the place of the walk that is put under way next; of those that are how many these are, the steps behind them, and the type of
 the nodes where they are."""
 FIELDS = 4
+"""Columns that are kept from step to step, the first of those that follow."""
 _NODES, _WALKS, _PLACES, _TAGS, _EDGES, _BASES, _RECORDS, _COINS, _STARTS, _DEGREES = (np.uint64(LANES * i) for i in range(10))
 """Where in what is known of walks under way each column begins: where each is, which it is, where its next node is put, and the tag of its
-position, which are kept from step to step; where its node's edges are told, the record of slot 0 there, the record and the coin of its draw,
+position; then where its node's edges are told, the record of slot 0 there, the record and the coin of its draw,
 and what is read there."""
 _ZERO, _ONE, _EIGHTS, _CHUNK = (np.uint64(value) for value in (0, 1, 3, CHUNK))
 _NOTHING = np.zeros(2, np.uint64)
