@@ -14,6 +14,7 @@ from answering import TOGETHER, Graph, answer, real
 from tests.kit.cluster import LocalCluster
 
 import asterism
+from storaged.store.pages import settle_all
 
 CHUNK, IN_FLIGHT = 1 << 20, 4
 SCHEMA = {"nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}, "parts": 8}
@@ -87,6 +88,7 @@ def main(folder: str, *more: str) -> None:
         return
     if not home.exists():  # another process loads and builds: what that leaves in memory is not measured
         subprocess.run([sys.executable, __file__, folder, "fill"], check=True, stdout=subprocess.DEVNULL)
+    settle_all(sorted({path.parent for path in home.rglob("*.bin")}))  # others, too, have all they ask for in memory before the first call
     with asterism.open(home, mode="r") as client:
         serve("Asterism", graph, client, map)
 

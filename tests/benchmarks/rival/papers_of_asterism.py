@@ -15,6 +15,7 @@ from tests.kit.cluster import LocalCluster
 import asterism
 from asterism import export, saint
 from asterism.clusters import Clusters
+from storaged.store.pages import settle_all
 
 CHUNK, OF_A_CLUSTER = 1 << 20, 1 << 10
 SCHEMA = {
@@ -130,6 +131,7 @@ def main(folder: str, *more: str) -> None:
     if not home.exists():
         with asterism.open(home) as client:
             fill(graph, client)
+    settle_all(sorted({path.parent for path in home.rglob("*.bin")}))  # others, too, have all they ask for in memory before the first call
     with asterism.open(home, mode="r") as client:
         serve("Asterism", graph, how, client)
 
