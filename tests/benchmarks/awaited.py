@@ -58,7 +58,7 @@ async def gathered(address: str) -> float:
 
 def main() -> None:
     """Measure in turns, and print medians."""
-    with LocalCluster(3) as cluster, cluster.client() as client:
+    with LocalCluster(3, fast=False) as cluster, cluster.client() as client:
         graph = cases.load(client, "cases")
         blocking(graph), asyncio.run(awaited(cluster.addresses))
         turns = [

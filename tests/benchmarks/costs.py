@@ -173,7 +173,7 @@ def by_storageds(nodes: int) -> None:
     """Each operator over gRPC, of clusters of several sizes; then what more storageds make of the largest calls."""
     largest: dict[int, dict[str, Row]] = {}
     for storageds in (1, 2, 3, 5):
-        with LocalCluster(storageds, 1) as cluster, cluster.client(timeout_s=600) as client:
+        with LocalCluster(storageds, 1, fast=False) as cluster, cluster.client(timeout_s=600) as client:
 
             def carried(cluster: LocalCluster = cluster) -> float:
                 with urllib.request.urlopen(f"http://{cluster['graphd-0'].http_address}/metrics", timeout=10) as reply:

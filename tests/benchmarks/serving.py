@@ -273,7 +273,7 @@ def graphs(sizes: Sizes, folder: Path, storageds: int, *, embedded: bool = True)
         if embedded:
             near = fill(stack.enter_context(asterism.open(folder / "embedded")), sizes)
         (folder / "cluster").mkdir(parents=True, exist_ok=True)
-        cluster = stack.enter_context(LocalCluster(storageds, folder=folder / "cluster"))
+        cluster = stack.enter_context(LocalCluster(storageds, folder=folder / "cluster", fast=False))
         yield near, fill(stack.enter_context(cluster.client(timeout_s=600)), sizes), cluster
 
 

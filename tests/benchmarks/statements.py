@@ -40,7 +40,7 @@ def main() -> None:
     print(f"{'':64} {'call':>9} {'statement':>10} {'more':>9}   (ms, medians of {ROUNDS}; of what each pair differs by)")
     with tempfile.TemporaryDirectory() as folder, asterism.open(Path(folder)) as client:
         compare("inside a process", cases.load(client, "cases"))
-    with LocalCluster(2) as cluster, cluster.client() as client:
+    with LocalCluster(2, fast=False) as cluster, cluster.client() as client:
         compare("cluster", cases.load(client, "cases"))
 
 

@@ -118,7 +118,7 @@ def main() -> None:
         folder = Path(temporary)
         write(folder, args)
         (folder / "cluster").mkdir()
-        with LocalCluster(storageds=3, folder=folder / "cluster") as cluster:
+        with LocalCluster(storageds=3, folder=folder / "cluster", fast=False) as cluster:
             fill(cluster.client(timeout_s=120), folder, args)
             print(
                 f"{args.nodes:,} nodes, {args.edges:,} edges, {args.width} float32 a node; batches of {args.batch}, {args.fanouts} neighbors; "

@@ -143,6 +143,8 @@ class LocalCluster:
         Let a test say what goes wrong inside a daemon: ``faults["storaged-0"].set(...)``.
     data : mapping
         Folders of daemons that are not to lie under ``folder``, by name.
+    fast : bool
+        Have hosts noticed within a second that are gone; False: beat as often as daemons do by themselves.
     """
 
     def __init__(
@@ -157,6 +159,7 @@ class LocalCluster:
         relay: bool = False,
         faults: bool = False,
         data: Mapping[str, Path] | None = None,
+        fast: bool = True,
     ) -> None:
         self._environment = environment
         self._temporary = tempfile.TemporaryDirectory(prefix="asterism-cluster-") if folder is None else None
@@ -165,6 +168,7 @@ class LocalCluster:
         self._clients: list[asterism.Client] = []
         self.daemons: dict[str, Daemon] = {}
         self._folders: dict[str, Path] = {}
+        beats = FAST if fast else ()
         metad = self._add("metad", "metad", (data or {}).get("metad", self.folder / "metad"))
         self.lines: dict[str, Line] = {}
         self.relay = Relay(metad.address) if relay else None
@@ -175,9 +179,9 @@ class LocalCluster:
             if lines:
                 self.lines[name] = Line(metad.address)
                 address = self.lines[name].address
-            self._add(name, "storaged", (data or {}).get(name, self.folder / name), "--metad", address, *FAST)
+            self._add(name, "storaged", (data or {}).get(name, self.folder / name), "--metad", address, *beats)
         for i in range(graphds):
-            self._add(f"graphd-{i}", "graphd", None, "--metad", metad.address, *FAST)
+            self._add(f"graphd-{i}", "graphd", None, "--metad", metad.address, *beats)
         for name, daemon in self.daemons.items() if faults else ():
             self.faults[name] = Faults(self.folder / f"{name}.faults.json")
             daemon.environment = self.faults[name].added_to(daemon.environment)

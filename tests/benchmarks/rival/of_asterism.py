@@ -77,7 +77,7 @@ def serve(name: str, graph: Graph, client: asterism.Client, each: Callable[[Call
 def main(folder: str, *more: str) -> None:
     graph, home = Graph.at(folder), Path(folder) / "asterism"
     if "grpc" in more:
-        with LocalCluster(storageds=3) as cluster, ThreadPoolExecutor(IN_FLIGHT) as pool:
+        with LocalCluster(storageds=3, fast=False) as cluster, ThreadPoolExecutor(IN_FLIGHT) as pool:
             client = cluster.client()
             fill(graph, client)
             serve(f"Asterism over gRPC, {IN_FLIGHT} in flight", graph, client, pool.map)

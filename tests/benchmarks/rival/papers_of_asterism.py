@@ -123,7 +123,7 @@ def serve(name: str, graph: Graph, how: Papers, client: asterism.Client) -> None
 def main(folder: str, *more: str) -> None:
     graph, how, home = Graph.at(folder), Papers.at(folder), Path(folder) / "asterism"
     if "grpc" in more:
-        with LocalCluster(storageds=3) as cluster:
+        with LocalCluster(storageds=3, fast=False) as cluster:
             client = cluster.client()
             fill(graph, client)
             serve("Asterism over gRPC", graph, how, client)
