@@ -34,8 +34,8 @@ class Line:
     def close(self) -> None:
         """End every connection."""
         self._over.set()
+        self._accepting.join(5)  # it looks at the door until then
         self._door.close()
-        self._accepting.join(5)
 
     def _accept(self) -> None:
         while not self._over.is_set():
