@@ -92,14 +92,16 @@ def __dir__() -> list[str]:
 
 
 @overload
-def connect(addresses: str, *, space: None = None, timeout_s: float = 30.0, hedge: float | str | None = None) -> Client: ...
+def connect(addresses: str, *, space: None = None, timeout_s: float = 30.0, hedge: float | str | None = None, direct: bool = False) -> Client: ...
 
 
 @overload
-def connect(addresses: str, *, space: str, timeout_s: float = 30.0, hedge: float | str | None = None) -> Graph: ...
+def connect(addresses: str, *, space: str, timeout_s: float = 30.0, hedge: float | str | None = None, direct: bool = False) -> Graph: ...
 
 
-def connect(addresses: str, *, space: str | None = None, timeout_s: float = 30.0, hedge: float | str | None = None) -> Client | Graph:
+def connect(
+    addresses: str, *, space: str | None = None, timeout_s: float = 30.0, hedge: float | str | None = None, direct: bool = False
+) -> Client | Graph:
     """Give a client of a running service, or the graph in one of its spaces.
 
     Parameters
@@ -114,6 +116,9 @@ def connect(addresses: str, *, space: str | None = None, timeout_s: float = 30.0
         A read that was not answered after so many seconds, or for longer than 95 of 100 recent ones of its kind, is asked of another graphd
         too: the first answer counts, the other request is cancelled. Same request, same seed, same bytes. At most a tenth of the calls, beyond
         ten; ``client.traffic`` counts them. None: never.
+    direct : bool
+        Ask storageds from this process, which merges and numbers what a graphd would: faster, and trainers share no graphd's cores; the arrays
+        are the same. It needs ``asterism[services]`` and a way to the storageds; what these can not be asked for goes through the graphds.
 
     Examples
     --------
@@ -121,9 +126,11 @@ def connect(addresses: str, *, space: str | None = None, timeout_s: float = 30.0
     >>> graph.sample_nodes(8, "paper")  # doctest: +SKIP
     """
     from asterism.client import Client
+    from asterism.direct import DirectTransport
     from asterism.transport import GrpcTransport
 
-    client = Client(GrpcTransport(addresses, hedge=hedge), timeout_s=timeout_s)
+    transport = DirectTransport(addresses, hedge=hedge) if direct else GrpcTransport(addresses, hedge=hedge)
+    client = Client(transport, timeout_s=timeout_s)
     return client if space is None else client.graph(space)
 
 

@@ -27,6 +27,8 @@ class Traffic:
     """Second requests of reads that took long."""
     hedges_won: int = 0
     """Of these, answered before the first one."""
+    direct: int = 0
+    """Calls that storageds answered, without a graphd."""
 
 
 class Budget:

@@ -15,7 +15,7 @@ from asterism.graph import Graph
 from asterism.loading import Load
 from asterism.querying import Result, query
 from asterism.session import Session, left
-from asterism.transport import GrpcTransport, Transport
+from asterism.transport import Transport
 from asterism.versions import PinInfo, VersionInfo
 from asterism.waiting import THREADS, Waits
 from asterism_proto.errors import InvalidRequest
@@ -68,8 +68,7 @@ class Client:
         return {"session": self.session, "_on_close": None, "_pid": 0}  # a copy in another process closes what is its own
 
     def __repr__(self) -> str:
-        transport = self.session.transport
-        where = ",".join(transport.addresses) if isinstance(transport, GrpcTransport) else "in this process"
+        where = ",".join(getattr(self.session.transport, "addresses", ())) or "in this process"
         return f"{type(self).__name__}({where!r}, timeout_s={self.session.timeout_s:g})"
 
     def __enter__(self) -> Self:
@@ -88,8 +87,7 @@ class Client:
     @property
     def traffic(self) -> Traffic:
         """What was asked of graphds by now: calls, requests, retries, hedges; nothing where the service is inside this process."""
-        transport = self.session.transport
-        return transport.traffic if isinstance(transport, GrpcTransport) else Traffic()
+        return getattr(self.session.transport, "traffic", Traffic())
 
     # -- spaces ---------------------------------------------------------------------------------------------------
 

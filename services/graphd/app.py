@@ -81,7 +81,7 @@ class Graphd:
         self.handlers: dict[str, Handler] = {}
         """By path: what a trainer may ask, the catalog's calls included."""
         self.statements = Statements(self.handlers, api.space_of)
-        self.graph_handlers: dict[str, Handler] = handlers_of(GRAPH, api, self.statements)
+        self.graph_handlers: dict[str, Handler] = handlers_of(GRAPH, api, self._news, self.statements)
         self.catalog_handlers: dict[str, Handler] = {method.path: self._forward(method) for method in CATALOG.values()}
         self.catalog_handlers[CATALOG["commit_load"].path] = self._commit
         self.handlers |= {**self.graph_handlers, **self.catalog_handlers}

@@ -1,4 +1,4 @@
-"""What metad tells: each poll's reply becomes a new snapshot of routes, and whoever waits for one is woken."""
+"""What metad tells: each poll's reply becomes a new snapshot of routes, and whoever waits for one is woken, or asks for the reply itself."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from asterism_proto.arrays import Frame
+from asterism_proto.errors import NotReady
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import metad_pb2 as meta
+from daemonkit.calls import Call
 from graphd.route import Routes, Space, Version
 from graphd.totals import OWN_WEIGHTS, Total, Totals
 
@@ -20,7 +24,7 @@ class News:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._routes = Routes()
-        self._heard = False
+        self._told: meta.PollReply | None = None
 
     @property
     def routes(self) -> Routes:
@@ -28,15 +32,20 @@ class News:
         return self._routes
 
     @property
+    def revision(self) -> int:
+        """Metad's, of its last reply; 0 before the first one."""
+        return self._told.revision if self._told is not None else 0
+
+    @property
     def heard(self) -> bool:
         """Whether metad has told anything yet."""
-        return self._heard
+        return self._told is not None
 
     def apply(self, reply: meta.PollReply) -> Routes:
         """Take over a poll's reply; versions that were known already keep their records, with the shares made from them."""
         with self._changed:
             self._routes = routes_of(reply, self._routes)
-            self._heard = True
+            self._told = reply
             self._changed.notify_all()
             return self._routes
 
@@ -44,6 +53,14 @@ class News:
         """Wait until the newest snapshot is as wanted; False where it is not by then."""
         with self._changed:
             return self._changed.wait_for(lambda: wanted(self._routes), timeout_s)
+
+    def get_routes(self, request: Frame, call: Call) -> Frame:
+        """What metad told last, for who asks storageds itself: a handler of the Graph service."""
+        told = self._told
+        if told is None:
+            raise NotReady("metad has not answered this graphd yet; ask again")
+        known = request.head.known_revision == told.revision  # type: ignore[attr-defined]  # the method's own head
+        return Frame(wire.GetRoutesReply(revision=told.revision, told=None if known else told))
 
     def versions(self) -> list[tuple[int, int]]:
         """(space id, newest version) of every space that has one: what this graphd has seen."""

@@ -186,7 +186,7 @@ class Reader:
         catalog = Catalog(word)
         refused: Handler = partial(_refuse, folder)
         self.handlers: dict[str, Handler] = {method.path: getattr(catalog, name, refused) for name, method in CATALOG.items()}
-        self.handlers |= handlers_of(GRAPH, graph, Statements(self.handlers, graph.space_of))
+        self.handlers |= handlers_of(GRAPH, graph, news, Statements(self.handlers, graph.space_of))
         self.handlers |= {GRAPH[name].path: refused for name in ("write", "write_once", "find_nodes")}
 
     def start(self) -> None:

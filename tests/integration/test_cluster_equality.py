@@ -46,8 +46,13 @@ def test_every_call_gives_the_same_bytes_on_this_many_storageds(storageds: int, 
         found = cases.answers(cases.load(client, "cases"))
         found_of_joint = joint_cases.answers(joint_cases.load(client, "joint"))
         assert len({host for part in client.describe("cases").hosts for host in part}) == storageds
+        direct = cluster.client(direct=True)
+        told = cases.answers(direct.graph("cases"))
+        told_of_joint = joint_cases.answers(direct.graph("joint"))
+        assert direct.traffic.direct > 0.9 * direct.traffic.calls  # of the catalog, and statements, graphds answer
     assert {name for name in expected if found[name] != expected[name]} == set()
     assert {name for name in expected_of_joint if found_of_joint[name] != expected_of_joint[name]} == set()
+    assert (told, told_of_joint) == (found, found_of_joint)
 
 
 class _Asked:

@@ -210,9 +210,9 @@ class LocalCluster:
         """Of all graphds, as `asterism.connect` takes them."""
         return ",".join(daemon.address for name, daemon in self.daemons.items() if name.startswith("graphd"))
 
-    def client(self, *, timeout_s: float = 30.0) -> asterism.Client:
-        """A client of all graphds; closed with the cluster."""
-        client = asterism.connect(self.addresses, timeout_s=timeout_s)
+    def client(self, *, timeout_s: float = 30.0, direct: bool = False) -> asterism.Client:
+        """A client of all graphds, or, direct, of the storageds too; closed with the cluster."""
+        client = asterism.connect(self.addresses, timeout_s=timeout_s, direct=direct)
         self._clients.append(client)
         return client
 

@@ -13,7 +13,9 @@ from typing import Any, Generic, TypeVar, overload
 
 from asterism.aio.faces import AsyncClient, AsyncGraph, Closing
 from asterism.aio.strands import Strands, wait_for
+from asterism.budgets import Traffic
 from asterism.client import Client
+from asterism.direct import DirectTransport
 from asterism.embedded import embedded
 from asterism.transport import Content, GrpcTransport, Transport
 from asterism_proto.methods import Method
@@ -45,17 +47,18 @@ class Opening(Awaitable[Opened], Generic[Opened]):
 
 
 class InThreads:
-    """Calls of an event loop to a service in this process: each in a thread, of which there are a few.
+    """Calls of an event loop that this process answers, or asks storageds for: each in a thread, of which there are a few.
 
     Parameters
     ----------
     inner : Transport
-        The service's.
+        Who carries them.
     """
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
         self.piece_bytes = inner.piece_bytes
+        self.addresses: tuple[str, ...] = getattr(inner, "addresses", ())
         self._pool: ThreadPoolExecutor | None = None
         self._pid = 0
 
@@ -64,6 +67,11 @@ class InThreads:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["inner"])  # type: ignore[misc]  # threads stay behind
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was asked of graphds by now."""
+        return getattr(self._inner, "traffic", Traffic())
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
@@ -83,15 +91,19 @@ class InThreads:
 
 
 @overload
-def connect(addresses: str, *, space: None = None, timeout_s: float = 30.0, hedge: float | str | None = None) -> Opening[AsyncClient]: ...
+def connect(
+    addresses: str, *, space: None = None, timeout_s: float = 30.0, hedge: float | str | None = None, direct: bool = False
+) -> Opening[AsyncClient]: ...
 
 
 @overload
-def connect(addresses: str, *, space: str, timeout_s: float = 30.0, hedge: float | str | None = None) -> Opening[AsyncGraph]: ...
+def connect(
+    addresses: str, *, space: str, timeout_s: float = 30.0, hedge: float | str | None = None, direct: bool = False
+) -> Opening[AsyncGraph]: ...
 
 
 def connect(
-    addresses: str, *, space: str | None = None, timeout_s: float = 30.0, hedge: float | str | None = None
+    addresses: str, *, space: str | None = None, timeout_s: float = 30.0, hedge: float | str | None = None, direct: bool = False
 ) -> Opening[AsyncClient] | Opening[AsyncGraph]:
     """Give a client of a running service, or the graph in one of its spaces, whose calls are awaited.
 
@@ -109,7 +121,7 @@ def connect(
     """
 
     async def client() -> AsyncClient:
-        transport = GrpcTransport(addresses, hedge=hedge, waits=STRANDS)
+        transport = InThreads(DirectTransport(addresses, hedge=hedge)) if direct else GrpcTransport(addresses, hedge=hedge, waits=STRANDS)
         return AsyncClient(Client(transport, timeout_s=timeout_s, waits=STRANDS))
 
     return Opening(client) if space is None else _graph(client, space)

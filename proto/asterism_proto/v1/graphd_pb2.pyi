@@ -1,4 +1,5 @@
 from asterism_proto.v1 import common_pb2 as _common_pb2
+from asterism_proto.v1 import metad_pb2 as _metad_pb2
 from asterism_proto.v1 import storaged_pb2 as _storaged_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -1159,3 +1160,17 @@ class QueryReply(_message.Message):
     stages: _containers.RepeatedCompositeFieldContainer[Stage]
     changed: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., digest: _Optional[str] = ..., seed: _Optional[int] = ..., token: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., rows: _Optional[int] = ..., kind: _Optional[str] = ..., took_s: _Optional[float] = ..., plan: _Optional[str] = ..., stages: _Optional[_Iterable[_Union[Stage, _Mapping]]] = ..., changed: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GetRoutesRequest(_message.Message):
+    __slots__ = ("known_revision",)
+    KNOWN_REVISION_FIELD_NUMBER: _ClassVar[int]
+    known_revision: int
+    def __init__(self, known_revision: _Optional[int] = ...) -> None: ...
+
+class GetRoutesReply(_message.Message):
+    __slots__ = ("revision", "told")
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    TOLD_FIELD_NUMBER: _ClassVar[int]
+    revision: int
+    told: _metad_pb2.PollReply
+    def __init__(self, revision: _Optional[int] = ..., told: _Optional[_Union[_metad_pb2.PollReply, _Mapping]] = ...) -> None: ...

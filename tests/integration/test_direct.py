@@ -1,0 +1,262 @@
+"""Clients that ask storageds themselves: the same answers, whatever comes and goes meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.kit import cases
+from tests.kit.cluster import LocalCluster
+from tests.kit.frozen import frozen
+
+import asterism
+import asterism.aio
+from asterism import Graph
+from standalone.app import Standalone
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(storageds=3, graphds=2) as running:
+        cases.load(running.client(), "cases")
+        yield running
+
+
+@pytest.fixture
+def graph(cluster: LocalCluster) -> Iterator[Graph]:
+    with cluster.client(direct=True) as client:
+        yield client.graph("cases")
+
+
+def edges(graph: Graph) -> np.ndarray:
+    return graph.sample_edges(200, seed=8).edge_ids
+
+
+def test_samples_do_not_pass_a_graphd_and_everything_else_does(cluster: LocalCluster, graph: Graph) -> None:
+    through = cluster.client().graph("cases")
+    for seed in range(10):
+        assert np.array_equal(graph.sample_nodes(100, seed=seed).nodes, through.sample_nodes(100, seed=seed).nodes)
+    traffic = graph.client.traffic
+    assert traffic.direct == 10
+    assert traffic.requests < 5  # the schema, and the routes
+    statement = "SAMPLE 3 VERTICES ON person YIELD id SEED 5"
+    assert graph.query(statement).rows() == through.query(statement).rows()
+    assert graph.client.traffic.direct == 10
+
+
+def test_samples_go_on_while_no_graphd_is_there(cluster: LocalCluster, graph: Graph) -> None:
+    expected = edges(graph)
+    for name in ("graphd-0", "graphd-1"):
+        cluster.kill(name)
+    try:
+        until = time.monotonic() + 3  # beyond the age at which routes are looked for
+        while time.monotonic() < until:
+            assert np.array_equal(edges(graph), expected)
+    finally:
+        for name in ("graphd-0", "graphd-1"):
+            cluster.daemons[name].start()
+        cluster.wait_ready()
+
+
+def test_whoever_builds_sees_what_was_built_at_once_and_others_soon(cluster: LocalCluster, graph: Graph) -> None:
+    other = cluster.client(direct=True).graph("cases")
+    seen = [other.sample_nodes(1).version]
+    built = graph.build().version
+    assert graph.sample_nodes(1).version == built > seen[0]
+    until = time.monotonic() + 10
+    while seen[-1] < built and time.monotonic() < until:
+        seen.append(other.sample_nodes(1).version)
+    assert seen[-1] == built
+    assert seen == sorted(seen)
+
+
+def test_spaces_that_others_make_and_drop_are_seen(cluster: LocalCluster, graph: Graph) -> None:
+    edges(graph)
+    maker, direct = cluster.client(), graph.client
+    for nodes in (5, 7):
+        maker.create_space("fleeting", {"nodes": {"n": {}}, "parts": 2})
+        made = maker.graph("fleeting")
+        made.upsert_nodes(np.arange(nodes), "n")
+        made.build()
+        assert sorted(direct.graph("fleeting").sample_nodes(nodes, replace=False, seed=1).nodes.tolist()) == list(range(nodes))
+        maker.drop_space("fleeting")
+    with pytest.raises(asterism.NotFound, match="fleeting"):
+        direct.graph("fleeting").sample_nodes(1)
+
+
+@pytest.mark.parametrize("version", [77, 0])
+def test_a_version_that_is_none_is_refused_in_the_same_words(cluster: LocalCluster, graph: Graph, version: int) -> None:
+    words = []
+    for asked in (graph, cluster.client().graph("cases")):
+        with pytest.raises(asterism.AsterismError) as raised:
+            asked.sample_nodes(1, version=version)
+        words.append((type(raised.value), str(raised.value)))
+    assert words[0] == words[1]
+
+
+def test_what_is_wrong_with_a_request_is_said_in_the_same_words(cluster: LocalCluster, graph: Graph) -> None:
+    words = []
+    for asked in (graph, cluster.client().graph("cases")):
+        with pytest.raises(asterism.AsterismError) as raised:
+            asked.sample_nodes(1 << 40)
+        words.append((type(raised.value), str(raised.value)))
+    assert words[0] == words[1]
+
+
+def test_a_storaged_that_dies_is_told_of_and_asked_again_later(cluster: LocalCluster, graph: Graph) -> None:
+    expected = edges(graph)
+    cluster.kill("storaged-1")
+    with asterism.connect(cluster.addresses, timeout_s=2.0, direct=True) as client, pytest.raises(asterism.Unavailable, match="storaged"):
+        edges(client.graph("cases"))
+    with pytest.raises(asterism.Unavailable, match="storaged"):
+        graph.sample_edges(200, seed=9)
+    cluster.restart("storaged-1")
+    assert np.array_equal(edges(graph), expected)
+    before, until = graph.client.traffic.direct, time.monotonic() + 20
+    while graph.client.traffic.direct == before and time.monotonic() < until:
+        assert np.array_equal(edges(graph), expected)
+        time.sleep(0.1)
+    assert graph.client.traffic.direct > before
+
+
+def test_a_call_ends_at_its_deadline_while_a_storaged_says_nothing(cluster: LocalCluster) -> None:
+    with asterism.connect(cluster.addresses, timeout_s=2.0, direct=True) as client:
+        graph = client.graph("cases")
+        expected = edges(graph)
+        with frozen(cluster["storaged-2"].pid):
+            begun = time.monotonic()
+            with pytest.raises(asterism.Unavailable):
+                edges(graph)
+            assert time.monotonic() - begun < 5
+        until = time.monotonic() + 20
+        while True:
+            try:
+                assert np.array_equal(edges(graph), expected)
+                break
+            except asterism.Unavailable:
+                assert time.monotonic() < until
+
+
+def test_storageds_that_are_not_reached_are_left_to_whoever_does(tmp_path: Path) -> None:
+    service = Standalone(tmp_path / "served")
+    service.start()
+    try:
+        doors = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
+        with asterism.connect(doors.address, direct=True) as client, asterism.connect(doors.address) as through:
+            graph = cases.load(client, "cases")
+            assert np.array_equal(edges(graph), edges(through.graph("cases")))
+            assert client.traffic.direct == 0
+    finally:
+        service.stop()
+
+
+def test_writes_and_builds_go_through(cluster: LocalCluster) -> None:
+    with cluster.client(direct=True) as client:
+        client.create_space("written", {"nodes": {"n": {}}, "edges": {"n:to:n": {}}, "parts": 3})
+        graph = client.graph("written")
+        graph.upsert_nodes([1, 2, 3], "n")
+        graph.upsert_edges([1, 2], [2, 3], "to")
+        graph.build()
+        assert graph.neighbors([1, 2, 3], "to").nodes.tolist() == [2, 3]
+        client.drop_space("written")
+
+
+def draw(graph: Graph, answer: Connection) -> None:
+    answer.send((edges(graph), graph.client.traffic.direct))
+    answer.close()
+
+
+@pytest.mark.parametrize("begun", ["spawn", "forkserver"])
+def test_a_graph_goes_to_a_process_that_is_begun_anew_and_asks_storageds_there(graph: Graph, begun: str) -> None:
+    context = multiprocessing.get_context(begun)
+    here, there = context.Pipe()
+    expected = edges(graph)
+    worker = context.Process(target=draw, args=(graph, there))
+    worker.start()
+    there.close()
+    assert here.poll(120), "the worker gave no answer"
+    found, direct = here.recv()
+    assert np.array_equal(found, expected)
+    assert direct == 1
+    worker.join(30)
+    assert worker.exitcode == 0
+
+
+FORKED = """
+import os, sys, threading, time
+import numpy as np
+import asterism
+
+client = asterism.connect(sys.argv[1], direct=True)
+graph = client.graph("cases")
+expected = graph.sample_edges(200, seed=8).edge_ids
+over = threading.Event()
+
+
+def work():
+    while not over.is_set():
+        assert len(graph.sample_nodes(20, seed=1)) == 20
+
+
+threads = [threading.Thread(target=work) for _ in range(int(sys.argv[2]))]
+for thread in threads:
+    thread.start()
+children = []
+for _ in range(6):
+    pid = os.fork()
+    if pid == 0:
+        before = client.traffic.direct
+        same = np.array_equal(graph.sample_edges(200, seed=8).edge_ids, expected)
+        os._exit(0 if same and client.traffic.direct > before else 1)
+    children.append(pid)
+    time.sleep(0.4)  # some forks happen while routes are looked for
+ends = [os.waitpid(pid, 0)[1] for pid in children]
+over.set()
+for thread in threads:
+    thread.join()
+assert ends == [0] * 6, ends
+assert np.array_equal(graph.sample_edges(200, seed=8).edge_ids, expected)
+"""
+
+
+@pytest.mark.parametrize("threads", [0, 4])
+def test_a_client_that_is_in_use_crosses_a_fork_with_and_without_threads_that_call(cluster: LocalCluster, threads: int) -> None:
+    subprocess.run([sys.executable, "-c", FORKED, cluster.addresses, str(threads)], check=True, timeout=120)
+
+
+def test_an_event_loop_asks_storageds_from_threads(cluster: LocalCluster, graph: Graph) -> None:
+    async def draws() -> list[np.ndarray]:
+        async with asterism.aio.connect(cluster.addresses, space="cases", direct=True) as held:
+            found = await asyncio.gather(*(held.sample_edges(200, seed=8) for _ in range(20)))
+            assert held.client.traffic.direct == 20
+            assert cluster["graphd-0"].address in repr(held.client)
+            return [sample.edge_ids for sample in found]
+
+    expected = edges(graph)
+    assert all(np.array_equal(found, expected) for found in asyncio.run(draws()))
+
+
+def test_a_closed_client_says_so_and_may_be_closed_again(cluster: LocalCluster) -> None:
+    client = asterism.connect(cluster.addresses, direct=True)
+    graph = client.graph("cases")
+    edges(graph)
+    client.close()
+    with pytest.raises(asterism.Unavailable, match="closed"):
+        edges(graph)
+    client.close()
+
+
+def test_a_service_that_is_not_there_is_unavailable_and_its_address_named() -> None:
+    with (
+        asterism.connect("127.0.0.1:1", timeout_s=1, direct=True) as client,
+        pytest.raises(asterism.Unavailable, match=r"127.0.0.1:1: .*is it running"),
+    ):
+        client.spaces()
