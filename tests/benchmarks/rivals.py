@@ -6,8 +6,9 @@
 
 Every rival is a process of its own, pinned to one core and given one thread; all have the same graph. They take turns, a
 few calls each, so that what else the machine does meets all of them alike; a figure is the median over all calls. What
-a rival does is in `tests/benchmarks/rival`. `--only grpc dgl` has a cluster of three storageds on all cores instead of the
-embedded service; of "subgraphs", eight batches a call, it is asked for four at a time.
+a rival does is in `tests/benchmarks/rival`. `--only grpc direct dgl` has clusters of three storageds on all cores instead of the
+embedded service, one asked through its graphd and one whose client asks storageds itself; of "subgraphs", eight batches a call,
+they are asked for four at a time.
 """
 
 from __future__ import annotations
@@ -30,11 +31,14 @@ PROGRAMS = Path(__file__).with_name("rival")
 PYTHONS = {
     "asterism": Path(sys.executable),
     "grpc": Path(sys.executable),
+    "direct": Path(sys.executable),
     "numpy": Path(sys.executable),
     "dgl": ROOT / ".venv-dgl/bin/python",
     "pyg": ROOT / ".venv-pyg/bin/python",
     "pecanpy": ROOT / ".venv-pecanpy/bin/python",
 }
+CLUSTERS = ("grpc", "direct")
+"""Those that have all cores."""
 ONE = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 BATCH = "subgraph"
 """Tasks whose names begin so are told in milliseconds a batch, others in nanoseconds a draw or a step."""
@@ -127,7 +131,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="turns that each rival has at a task")
     parser.add_argument("--calls", type=int, default=3, help="calls in a turn")
     parser.add_argument(
-        "--only", nargs="*", default=[name for name in PYTHONS if name != "grpc"], help="which rivals; the first one is what others are compared with"
+        "--only",
+        nargs="*",
+        default=[name for name in PYTHONS if name not in CLUSTERS],
+        help="which rivals; the first one is what others are compared with",
     )
     parser.add_argument("--tasks", nargs="*", help="which tasks, by the beginning of their names")
     parser.add_argument("--core", type=int, default=os.cpu_count() - 1 if os.cpu_count() else 0)
@@ -145,7 +152,7 @@ def main() -> None:
                 continue
             try:
                 program, core, more = (
-                    (f"of_{name}.py", args.core, ()) if name != "grpc" else ("of_asterism.py", f"0-{(os.cpu_count() or 1) - 1}", (name,))
+                    (f"of_{name}.py", args.core, ()) if name not in CLUSTERS else ("of_asterism.py", f"0-{(os.cpu_count() or 1) - 1}", (name,))
                 )
                 rivals.append(Rival(PYTHONS[name], PROGRAMS / program, folder, core, *more))
             except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""Asterism: embedded in one thread, or, told "grpc", a cluster of three storageds and a graphd on all cores, with its client."""
+"""Asterism: embedded in one thread, or, told "grpc" or "direct", a cluster of three storageds and a graphd on all cores, with its client."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def serve(name: str, graph: Graph, client: asterism.Client, each: Callable[[Call
 
 def main(folder: str, *more: str) -> None:
     graph, home = Graph.at(folder), Path(folder) / "asterism"
-    if "grpc" in more:
+    if "grpc" in more or "direct" in more:
         with LocalCluster(storageds=3, fast=False) as cluster, ThreadPoolExecutor(IN_FLIGHT) as pool:
-            client = cluster.client()
+            client = cluster.client(direct="direct" in more)
             fill(graph, client)
-            serve(f"Asterism over gRPC, {IN_FLIGHT} in flight", graph, client, pool.map)
+            serve(f"Asterism {'direct' if 'direct' in more else 'over gRPC'}, {IN_FLIGHT} in flight", graph, client, pool.map)
         return
     if "fill" in more:
         with asterism.open(home) as client:
