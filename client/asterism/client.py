@@ -86,7 +86,7 @@ class Client:
 
     @property
     def traffic(self) -> Traffic:
-        """What was asked of graphds by now: calls, requests, retries, hedges; nothing where the service is inside this process."""
+        """What was asked by now: calls, requests of graphds, retries, hedges, calls of storageds; nothing where the service is in this process."""
         return getattr(self.session.transport, "traffic", Traffic())
 
     # -- spaces ---------------------------------------------------------------------------------------------------

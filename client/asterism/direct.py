@@ -61,9 +61,11 @@ class DirectTransport(GrpcTransport):
     def close(self) -> None:
         """Close this process's connections."""
         with self._lock:
-            direct, self._direct = self._direct if self._home == os.getpid() else None, None
-        if direct is not None:
+            direct, self._direct = self._direct, None
+        if direct is not None and self._home == os.getpid():
             direct.close()
+        elif direct is not None:
+            self._parents.append(direct)
         super().close()
 
     def _here(self) -> Direct:

@@ -30,11 +30,11 @@ from standalone.memory import keep_freed
 logger = logging.getLogger(__name__)
 
 _WRITES = frozenset(("write", "write_once", "find_nodes"))
-"""A graphd's: its groups of writes share loads, and only it can ask metad what counts."""
+"""A graphd's: writes by themselves share loads there, and metad is asked what counts."""
 _LOOK_S = 1.0
-"""How old routes may be, about as old as a graphd's are while metad restarts; who holds what is not served any more hears so, and asks a graphd."""
+"""How old routes may be. Whoever asks for what is not held any more is told so, and asks a graphd."""
 _REACH_S = 1.0
-"""How long it may take to connect to a storaged for the first time; one behind a wall never answers."""
+"""How long it may take to connect to a storaged for the first time: behind a firewall nobody answers."""
 _REST_S, _LONGEST_REST_S = 2.0, 60.0
 
 Told = Callable[[int, float], meta.PollReply | None]
@@ -54,8 +54,8 @@ class Direct:
 
     Notes
     -----
-    It has no thread: whoever calls looks for news when those it has are old, so that it costs nothing while nobody samples, and a
-    process may fork. It belongs to the process that made it.
+    It has no thread: whoever calls looks for news where what is known is old, so that it costs nothing while nobody samples, and
+    the process may fork. It belongs to the process that made it.
     """
 
     def __init__(self, told: Told, guard: Guard) -> None:
@@ -141,7 +141,9 @@ class Direct:
             self._looking.release()
 
     def _rest(self, error: AsterismError) -> None:
-        """Leave calls to graphds for a while, and for a longer one each time in a row."""
+        """Leave calls to graphds for a while, and for a longer one each time in a row; whoever fails beside others has nothing to add."""
+        if time.monotonic() < self._rest_until:
+            return
         self._rest_until = time.monotonic() + self._rest_s
         self._rest_s = min(2 * self._rest_s, _LONGEST_REST_S)
         self.changed()

@@ -1,4 +1,4 @@
-"""Times features of many nodes: embedded, asked of a storaged directly, and through graphd.
+"""Times features of many nodes: embedded, asked of one storaged directly, through graphd, and of all storageds by a client.
 
     python -m tests.benchmarks.features                               # 100,000 of 1M rows of 128 float32, three storageds
     python -m tests.benchmarks.features --folder /var/tmp/serving     # the folder of tests.benchmarks.serving does as well
@@ -46,7 +46,7 @@ def direct(graph: Graph, rows: int) -> tuple[StreamTransport, Callable[[int], ob
 
 def main() -> None:
     """Print the table."""
-    args = arguments(__doc__, ("embedded", "direct", "graphd"))
+    args = arguments(__doc__, ("embedded", "direct", "graphd", "storageds"))
     sizes = Sizes(args.nodes, args.edges, args.parts, args.rows)
     ids = np.random.default_rng(0).integers(0, args.rows, (8, 4 * ASKED))
     with tempfile.TemporaryDirectory() as temporary, graphs(sizes, args.folder or Path(temporary), args.storageds) as (near, far, cluster):
@@ -71,6 +71,10 @@ def main() -> None:
             for count in (1000, 10_000, ASKED):
                 show(f"{count:,} through graphd", of(far, count), Processes.of(cluster), count)
             show(f"{ASKED:,} through graphd, 2 in flight", of(far, ASKED), Processes.of(cluster), ASKED, 2)
+        if "storageds" in args.only:
+            own = cluster.client(timeout_s=600, direct=True).graph(SPACE)
+            for count in (1000, 10_000, ASKED):
+                show(f"{count:,} of storageds, by the client", of(own, count), Processes.of(cluster), count)
 
 
 if __name__ == "__main__":

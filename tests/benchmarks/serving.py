@@ -1,4 +1,4 @@
-"""Times a trainer's calls embedded and over gRPC with several storageds, on one generated graph, side by side.
+"""Times a trainer's calls embedded, over gRPC with several storageds, and of these directly, on one generated graph, side by side.
 
     python -m tests.benchmarks.serving                                      # R-MAT of 1M nodes and 16M edges, three storageds
     python -m tests.benchmarks.serving --folder /var/tmp/serving            # keep the graph there, and take it from there the next time
@@ -18,7 +18,7 @@ import multiprocessing
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,25 +156,29 @@ def calls_of(nodes: int) -> dict[str, Call]:
     }
 
 
+WAYS = {"gRPC": False, "direct": True}
+"""How a trainer asks: a graphd, or storageds themselves."""
 BATCHES = ("subgraph 1024 x [15, 10] uniform", "subgraph 1024 x [15, 10] by weight")
 
 
-def show_calls(embedded: Graph, remote: Graph, cluster: LocalCluster, args: argparse.Namespace) -> None:
+def show_calls(embedded: Graph, far: Mapping[str, Graph], cluster: LocalCluster, args: argparse.Namespace) -> None:
     """One call at a time, embedded and remote."""
     print("\none call at a time, p50 (p99)")
     for name, call in calls_of(args.nodes).items():
         near = timed(lambda i, call=call: call(embedded, i), args.rounds, Processes.of(None))  # type: ignore[misc]  # of this turn
-        far = timed(lambda i, call=call: call(remote, i), args.rounds, Processes.of(cluster))  # type: ignore[misc]
-        print(f"  {name:<44} embedded {near}\n  {'':<44} gRPC     {far}   x {np.median(far.ms) / np.median(near.ms):.1f}", flush=True)
+        print(f"  {name:<44} embedded {near}")
+        for way, graph in far.items():
+            found = timed(lambda i, call=call, graph=graph: call(graph, i), args.rounds, Processes.of(cluster))  # type: ignore[misc]
+            print(f"  {'':<44} {way:<8} {found}   x {np.median(found.ms) / np.median(near.ms):.1f}", flush=True)
 
 
-def show_flight(remote: Graph, cluster: LocalCluster, args: argparse.Namespace) -> None:
+def show_flight(far: Mapping[str, Graph], cluster: LocalCluster, args: argparse.Namespace) -> None:
     """One trainer with several requests in flight."""
     print("\none trainer, several requests in flight")
-    for name, flight in itertools.product(BATCHES, (1, 2, 4, 8)):
+    for name, (way, graph), flight in itertools.product(BATCHES, far.items(), (1, 2, 4, 8)):
         call = calls_of(args.nodes)[name]
-        found = timed(lambda i, call=call: call(remote, i), args.rounds * 2, Processes.of(cluster), flight)  # type: ignore[misc]
-        print(f"  {name:<44} {flight} in flight  {args.rounds * 2 / found.seconds:7.1f} batches/s  {found}", flush=True)
+        found = timed(lambda i, call=call, graph=graph: call(graph, i), args.rounds * 2, Processes.of(cluster), flight)  # type: ignore[misc]
+        print(f"  {name:<44} {way:<8} {flight} in flight  {args.rounds * 2 / found.seconds:7.1f} batches/s  {found}", flush=True)
 
 
 def show_threads(embedded: Graph, args: argparse.Namespace) -> None:
@@ -192,10 +196,10 @@ def show_threads(embedded: Graph, args: argparse.Namespace) -> None:
             print(f"  {name:<44} {threads} threads  {rate:7.1f} batches/s  {rate / alone:.2f} x  {found}", flush=True)
 
 
-def _trainer(addresses: str, name: str, nodes: int, seconds: float, ready: Any, told: Any, number: int) -> None:
+def _trainer(addresses: str, direct: bool, name: str, nodes: int, seconds: float, ready: Any, told: Any, number: int) -> None:
     """A process that trains: calls without a pause."""
     call = calls_of(nodes)[name]
-    with asterism.connect(addresses) as client:
+    with asterism.connect(addresses, direct=direct) as client:
         graph = client.graph(SPACE)
         for i in range(5):
             call(graph, i)
@@ -212,10 +216,10 @@ def show_trainers(cluster: LocalCluster, args: argparse.Namespace) -> None:
     """Several trainers, each a process with one request at a time."""
     print("\ntrainers at a time, each a process of its own")
     context = multiprocessing.get_context("spawn")
-    for name, trainers in itertools.product([*BATCHES, "256 nodes by weight"], (1, 4, 16)):
+    for name, (way, direct), trainers in itertools.product([*BATCHES, "256 nodes by weight"], WAYS.items(), (1, 4, 16)):
         ready, told = context.Barrier(trainers + 1), context.Queue()
         processes = [
-            context.Process(target=_trainer, args=(cluster.addresses, name, args.nodes, args.seconds, ready, told, number))
+            context.Process(target=_trainer, args=(cluster.addresses, direct, name, args.nodes, args.seconds, ready, told, number))
             for number in range(trainers)
         ]
         for process in processes:
@@ -228,7 +232,7 @@ def show_trainers(cluster: LocalCluster, args: argparse.Namespace) -> None:
         for process in processes:
             process.join()
         found = Timed(ms, {role: 1e3 * (after[role] - before[role]) / len(ms) for role in after}, args.seconds)
-        print(f"  {name:<44} {trainers:>2} trainers  {len(ms) / args.seconds:7.1f} calls/s  {found}", flush=True)
+        print(f"  {name:<44} {way:<8} {trainers:>2} trainers  {len(ms) / args.seconds:7.1f} calls/s  {found}", flush=True)
 
 
 def show_decode(remote: Graph, args: argparse.Namespace) -> None:
@@ -299,10 +303,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary, graphs(sizes, args.folder or Path(temporary), args.storageds) as (embedded, remote, cluster):
         assert embedded is not None
         print(f"{args.nodes:,} nodes, {args.edges:,} edges, {args.parts} parts, {args.storageds} storageds; load {os.getloadavg()[0]:.1f}")
+        far = {way: remote if not direct else cluster.client(direct=True).graph(SPACE) for way, direct in WAYS.items()}
         if "calls" in args.only:
-            show_calls(embedded, remote, cluster, args)
+            show_calls(embedded, far, cluster, args)
         if "flight" in args.only:
-            show_flight(remote, cluster, args)
+            show_flight(far, cluster, args)
         if "threads" in args.only:
             show_threads(embedded, args)
         if "trainers" in args.only:
