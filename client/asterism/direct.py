@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from standalone.direct import Direct
 
 
+def _services() -> type[Direct]:
+    """What answers here; ImportError where the services are not installed."""
+    try:
+        from standalone.direct import Direct
+    except ImportError as missing:
+        raise ImportError("to ask storageds directly needs the services: pip install 'asterism[services]'") from missing
+    return Direct
+
+
 class DirectTransport(GrpcTransport):
     """Reads and samples of storageds themselves, everything else of graphds; needs ``asterism[services]``.
 
@@ -33,6 +42,7 @@ class DirectTransport(GrpcTransport):
 
     def __init__(self, addresses: str | Sequence[str], *, hedge: float | str | None = None) -> None:
         super().__init__(addresses, hedge=hedge)
+        _services()
         self._direct: Direct | None = None
         self._home = 0
         """The process that it is of."""
@@ -73,11 +83,9 @@ class DirectTransport(GrpcTransport):
             if self._closed:
                 raise Unavailable("this client is closed; connect again")
             if self._direct is None or self._home != os.getpid():
-                from standalone.direct import Direct  # a trainer without the services' extras never comes here
-
                 if self._direct is not None:
                     self._parents.append(self._direct)
-                self._direct, self._home = Direct(self._told, GATE.call), os.getpid()
+                self._direct, self._home = _services()(self._told, GATE.call), os.getpid()
             return self._direct
 
     def _told(self, known: int, timeout_s: float) -> meta.PollReply | None:

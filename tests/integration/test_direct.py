@@ -244,6 +244,13 @@ def test_an_event_loop_asks_storageds_from_threads(cluster: LocalCluster, graph:
     assert all(np.array_equal(found, expected) for found in asyncio.run(draws()))
 
 
+def test_a_trainer_without_the_services_is_told_what_to_install() -> None:
+    program = "import sys, asterism; sys.modules['numba'] = None; asterism.connect('localhost:9669', direct=True)"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert "pip install 'asterism[services]'" in ended.stderr.splitlines()[-1]
+
+
 def test_a_closed_client_says_so_and_may_be_closed_again(cluster: LocalCluster) -> None:
     client = asterism.connect(cluster.addresses, direct=True)
     graph = client.graph("cases")
