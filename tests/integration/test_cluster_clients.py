@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
+from tests.kit.forking import check_forks
 from tests.kit.frozen import frozen
 
 import asterism
@@ -71,45 +72,10 @@ assert len(client.graph("cases").sample_nodes(5, seed=1)) == 5
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
-FORKED = """
-import os, sys, threading, time
-import numpy as np
-import asterism
-
-client = asterism.connect(sys.argv[1])
-graph = client.graph("cases")
-expected = graph.sample_edges(50, seed=8).edge_ids
-over = threading.Event()
-
-
-def work():
-    while not over.is_set():
-        assert len(graph.sample_nodes(20, seed=1)) == 20
-
-
-threads = [threading.Thread(target=work) for _ in range(int(sys.argv[2]))]
-for thread in threads:
-    thread.start()
-children = []
-for _ in range(6):
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0 if np.array_equal(graph.sample_edges(50, seed=8).edge_ids, expected) else 1)
-    children.append(pid)
-    time.sleep(0.02)
-ends = [os.waitpid(pid, 0)[1] for pid in children]
-over.set()
-for thread in threads:
-    thread.join()
-assert ends == [0] * 6, ends
-assert np.array_equal(graph.sample_edges(50, seed=8).edge_ids, expected)
-"""
-
-
 @pytest.mark.parametrize("threads", [0, 4])
 def test_a_client_that_is_in_use_crosses_a_fork_with_and_without_threads_that_call(cluster: LocalCluster, threads: int) -> None:
     for _ in range(3):
-        subprocess.run([sys.executable, "-c", FORKED, cluster.addresses, str(threads)], check=True, timeout=60)
+        check_forks(cluster.addresses, threads)
 
 
 def test_a_graphd_that_is_frozen_costs_a_hedged_client_a_moment_and_changes_no_draw(cluster: LocalCluster, graph: Graph) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
+from tests.kit.forking import check_forks
 from tests.kit.frozen import frozen
 
 import asterism
@@ -190,46 +191,9 @@ def test_a_graph_goes_to_a_process_that_is_begun_anew_and_asks_storageds_there(g
     assert worker.exitcode == 0
 
 
-FORKED = """
-import os, sys, threading, time
-import numpy as np
-import asterism
-
-client = asterism.connect(sys.argv[1], direct=True)
-graph = client.graph("cases")
-expected = graph.sample_edges(200, seed=8).edge_ids
-over = threading.Event()
-
-
-def work():
-    while not over.is_set():
-        assert len(graph.sample_nodes(20, seed=1)) == 20
-
-
-threads = [threading.Thread(target=work) for _ in range(int(sys.argv[2]))]
-for thread in threads:
-    thread.start()
-children = []
-for _ in range(6):
-    pid = os.fork()
-    if pid == 0:
-        before = client.traffic.direct
-        same = np.array_equal(graph.sample_edges(200, seed=8).edge_ids, expected)
-        os._exit(0 if same and client.traffic.direct > before else 1)
-    children.append(pid)
-    time.sleep(0.4)  # some forks happen while routes are looked for
-ends = [os.waitpid(pid, 0)[1] for pid in children]
-over.set()
-for thread in threads:
-    thread.join()
-assert ends == [0] * 6, ends
-assert np.array_equal(graph.sample_edges(200, seed=8).edge_ids, expected)
-"""
-
-
 @pytest.mark.parametrize("threads", [0, 4])
 def test_a_client_that_is_in_use_crosses_a_fork_with_and_without_threads_that_call(cluster: LocalCluster, threads: int) -> None:
-    subprocess.run([sys.executable, "-c", FORKED, cluster.addresses, str(threads)], check=True, timeout=120)
+    check_forks(cluster.addresses, threads, direct=True, pause_s=0.4)  # some forks happen while routes are looked for
 
 
 def test_an_event_loop_asks_storageds_from_threads(cluster: LocalCluster, graph: Graph) -> None:
