@@ -358,7 +358,8 @@ class GraphApi(Operators, Explaining):
             try:
                 return run(space)
             except Stale:
-                if hopeless(space) or time.monotonic() + pause >= until:
+                # By what is known now: the news may have come while it ran.
+                if hopeless(self._news.routes.space(name)) or time.monotonic() + pause >= until:
                     raise
             self._news.wait_for(partial(_newer, before=space), pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
