@@ -138,7 +138,7 @@ def _draw_block(sampling: Sampling, what: Global, shares: Shares, start: int, co
     key = rng.key_of(what.seed, rng.PART, what.element)
     hosts = np.unique(space.host_of_part[shares.parts[shares.measure > 0]])
     if len(hosts) > 1 and count:
-        order, offsets = group(space.host_of_part[shares.parts[choose(key, start, count, shares)]], len(space.hosts))
+        order, offsets = group(space.host_of_part[shares.parts].take(choose(key, start, count, shares)), len(space.hosts))
         rows: list[Ids | None] = [order[offsets[host] : offsets[host + 1]] for host in hosts]
     else:
         rows = [None] * len(hosts)  # all of them, or none

@@ -20,7 +20,7 @@ Types = NDArray[np.int32]
 
 def by_host(space: Space, parts: NDArray[np.int32]) -> list[tuple[int, Ids]]:
     """The rows of a request that each host answers for, in the order of the request; hosts without rows are left out."""
-    return by_owner(space.host_of_part[parts], len(space.hosts))
+    return by_owner(space.host_of_part.take(parts), len(space.hosts))
 
 
 def by_owner(owners: NDArray[np.int32], hosts: int) -> list[tuple[int, Ids]]:

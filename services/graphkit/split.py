@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 
 from graphkit import alias
 from graphkit.acceptance import accepted
-from graphkit.jit import kernel, settled
+from graphkit.jit import inlined, kernel, settled
 from graphkit.rng import below, mix64, word
+
+_FEW = 256
+"""Groups whose counts lie near each other four times over."""
 
 
 @kernel
@@ -68,6 +71,43 @@ def _group(keys: NDArray[np.int32], offsets: NDArray[np.int64], order: NDArray[n
     offsets[0] = 0
 
 
+@inlined
+def _put(order: NDArray[np.int64], places: NDArray[np.int64], keys: NDArray[np.int32], i: np.uint64) -> None:
+    """Put a position at its group's next place."""
+    key = np.uint64(keys[i])
+    order[np.uint64(places[key])] = i
+    places[key] += 1
+
+
+@kernel
+def _group_few(keys: NDArray[np.int32], offsets: NDArray[np.int64], order: NDArray[np.int64]) -> None:
+    # Each count waits for the last one of its group. Four stretches of the keys, a place for each in every group, do not wait for each other.
+    groups, stretch, two, three = np.uint64(offsets.shape[0] - 1), np.uint64(keys.shape[0] >> 2), np.uint64(2), np.uint64(3)
+    a, b, c, d = np.zeros((4, offsets.shape[0]), np.int64)
+    for i in range(stretch):
+        a[np.uint64(keys[i])] += 1
+        b[np.uint64(keys[stretch + i])] += 1
+        c[np.uint64(keys[two * stretch + i])] += 1
+        d[np.uint64(keys[three * stretch + i])] += 1
+    for i in range(np.uint64(4) * stretch, np.uint64(keys.shape[0])):
+        d[np.uint64(keys[i])] += 1
+    at = 0
+    for g in range(groups):
+        offsets[g] = at
+        a[g], at = at, at + a[g]
+        b[g], at = at, at + b[g]
+        c[g], at = at, at + c[g]
+        d[g], at = at, at + d[g]
+    offsets[groups] = at
+    for i in range(stretch):
+        _put(order, a, keys, np.uint64(i))
+        _put(order, b, keys, stretch + i)
+        _put(order, c, keys, two * stretch + i)
+        _put(order, d, keys, three * stretch + i)
+    for i in range(np.uint64(4) * stretch, np.uint64(keys.shape[0])):
+        _put(order, d, keys, np.uint64(i))
+
+
 def group(keys: NDArray[np.int32], groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """A stable counting sort of positions by key.
 
@@ -87,7 +127,7 @@ def group(keys: NDArray[np.int32], groups: int) -> tuple[NDArray[np.int64], NDAr
     """
     order = np.empty(keys.shape[0], np.int64)
     offsets = np.zeros(groups + 1, np.int64)
-    _group(settled(keys), offsets, order)
+    (_group_few if groups <= _FEW else _group)(settled(keys), offsets, order)
     return order, offsets
 
 

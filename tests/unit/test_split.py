@@ -28,9 +28,10 @@ def test_mix64_placement_is_splitmix64s_finaliser_modulo_parts() -> None:
     assert np.bincount(split.part_of(ids, 8, "mix64"), minlength=8).min() > 80
 
 
-@pytest.mark.parametrize("groups", [1, 3, 100])
-def test_grouping_is_a_stable_sort(groups: int) -> None:
-    keys = np.random.default_rng(groups).integers(0, groups, 1000).astype(np.int32)
+@pytest.mark.parametrize("count", [1, 3, 4, 7, 1000, 1003])
+@pytest.mark.parametrize("groups", [1, 3, 100, 256, 257])
+def test_grouping_is_a_stable_sort(groups: int, count: int) -> None:
+    keys = np.random.default_rng(groups).integers(0, groups, count).astype(np.int32)
     order, offsets = split.group(keys, groups)
     np.testing.assert_array_equal(order, np.argsort(keys, kind="stable"))
     np.testing.assert_array_equal(np.diff(offsets), np.bincount(keys, minlength=groups))

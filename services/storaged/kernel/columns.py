@@ -25,26 +25,21 @@ _CERTAIN = np.full(1, 0xFFFFFFFF << 32, np.uint64)
 
 
 @inlined
-def _hash(
-    part_key: np.uint64,
-    row_key: np.uint64,
-    first: np.uint64,
-    numbers: NDArray[np.int64],
-    i: np.int64,
-    size: np.int64,
-    part_words: NDArray[np.uint64],
-    row_words: NDArray[np.uint64],
-    to: np.uint64,
-) -> None:
-    """The words of draws i .. i + size - 1: of their numbers, or from ``first`` on."""
+def _count(first: np.uint64, numbers: NDArray[np.int64], i: np.int64, size: np.int64, drawn: NDArray[np.uint64], to: np.uint64) -> None:
+    """The numbers of draws i .. i + size - 1: those that were given, or from ``first`` on."""
     if numbers.shape[0] > 0:
-        for j in range(size):
-            number = np.uint64(numbers[i + j])
-            part_words[j], row_words[to + np.uint64(j)] = word(part_key, number), word(row_key, number)
+        for j in range(np.uint64(size)):
+            drawn[to + j] = np.uint64(numbers[np.uint64(i) + j])
     else:
-        for j in range(size):
-            number = first + np.uint64(i + j)
-            part_words[j], row_words[to + np.uint64(j)] = word(part_key, number), word(row_key, number)
+        for j in range(np.uint64(size)):
+            drawn[to + j] = first + np.uint64(i) + j
+
+
+@inlined
+def _hash(key: np.uint64, drawn: NDArray[np.uint64], begin: np.uint64, size: np.int64, words: NDArray[np.uint64]) -> None:
+    """The words of some draws."""
+    for j in range(np.uint64(size)):
+        words[j] = word(key, drawn[begin + j])
 
 
 @inlined
@@ -63,12 +58,25 @@ def _choose(
 
 
 @inlined
-def _keep(local: NDArray[np.uint8], chosen: NDArray[np.uint64], row_words: NDArray[np.uint64], held: np.int64, size: np.int64) -> np.int64:
-    """Close up those of ``size`` draws behind ``held`` that are of local entries; how many there are then."""
-    for j in range(np.uint64(held), np.uint64(held + size)):
-        chosen[np.uint64(held)], row_words[np.uint64(held)] = chosen[j], row_words[j]
-        held += np.int64(local[chosen[j]])
-    return held
+def _keep(
+    local: NDArray[np.uint8],
+    all_chosen: NDArray[np.uint64],
+    all_drawn: NDArray[np.uint64],
+    size: np.int64,
+    chosen: NDArray[np.uint64],
+    drawn: NDArray[np.uint64],
+    held: np.int64,
+) -> np.int64:
+    """Put those of ``size`` draws that are of local entries behind ``held`` others; how many there are then.
+
+    Each is written, and counts or does not: which, nobody can foretell.
+    """
+    to = np.uint64(held)
+    for j in range(np.uint64(size)):
+        entry = all_chosen[j]
+        chosen[to], drawn[to] = entry, all_drawn[j]
+        to += np.uint64(local[entry])
+    return np.int64(to)
 
 
 @inlined
@@ -161,7 +169,8 @@ def draw_rows(
     low half. While some draws are hashed, what those before them read is on its way from memory: a draw's column is drawn,
     led to its alias `AHEAD` draws later, and its row and its id are read after as many again.
     """
-    part_words, chosen, row_words = np.empty(BLOCK, np.uint64), np.empty(2 * BLOCK, np.uint64), np.empty(2 * BLOCK, np.uint64)
+    words, all_chosen, all_drawn = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
+    chosen, drawn = np.empty(2 * BLOCK, np.uint64), np.empty(2 * BLOCK, np.uint64)
     ring = np.empty((4, _RING), np.uint64)
     entries, columns, coins, places = ring
     mapped, named, alone, tagged = False, False, True, out_tags.shape[0] > 0
@@ -174,14 +183,22 @@ def draw_rows(
     while i < count or told < made:
         while held < BLOCK and i < count:
             size = min(np.int64(BLOCK), count - i)
-            _hash(part_key, row_key, start, numbers, i, size, part_words, row_words, np.uint64(held))
-            _choose(part_words, size, hot, cold, chosen, np.uint64(held))
-            held = held + size if alone else _keep(local, chosen, row_words, held, size)
+            if alone:
+                _count(start, numbers, i, size, drawn, np.uint64(held))
+                _hash(part_key, drawn, np.uint64(held), size, words)
+                _choose(words, size, hot, cold, chosen, np.uint64(held))
+                held += size
+            else:
+                _count(start, numbers, i, size, all_drawn, _ZERO)
+                _hash(part_key, all_drawn, _ZERO, size, words)
+                _choose(words, size, hot, cold, all_chosen, _ZERO)
+                held = _keep(local, all_chosen, all_drawn, size, chosen, drawn, held)
             i += size
         size = min(held, np.int64(BLOCK))
-        _fall(chosen, row_words, size, sizes, hots, shifts, ring, made)
+        _hash(row_key, drawn, _ZERO, size, words)
+        _fall(chosen, words, size, sizes, hots, shifts, ring, made)
         for j in range(np.uint64(size), np.uint64(held)):
-            chosen[j - np.uint64(size)], row_words[j - np.uint64(size)] = chosen[j], row_words[j]
+            chosen[j - np.uint64(size)], drawn[j - np.uint64(size)] = chosen[j], drawn[j]
         made, held = made + size, held - size
         last = i >= count and held == 0
         while asked < made or (last and told < made):

@@ -128,13 +128,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "Euler",
         COLUMNS,
         (
-            "            _hash(part_key, row_key, start, numbers, i, size,",
-            "            _hash(part_key, row_key, start, numbers[:0], made + held, size,",
-        ),
-        (
-            "            _choose(part_words, size,",
-            "            for j in range(size):\n                part_words[j] = word(part_key, start + np.uint64(i + j))\n"
-            "            _choose(part_words, size,",
+            "        _hash(row_key, drawn, _ZERO, size, words)\n",
+            "        for j in range(size):\n            words[j] = word(row_key, start + np.uint64(made + j))\n",
         ),
     ),
     change("one stream for every position", "Euler", NEIGHBORS, (OF_POSITION, "own = key")),
