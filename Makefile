@@ -110,8 +110,11 @@ tf-env:  ## .venv-tf with the real TensorFlow and this checkout, which the adapt
 		rm -rf $(TF); echo "no environment with real TensorFlow (it needs python3.11 and its wheel); tests against it are skipped" >&2; \
 		test -z "$(ASTERISM_REQUIRE_ALL)"; fi
 
-rivals-env: dgl-env pyg-env  ## an environment with PecanPy too, which the benchmark of rivals asks beside DGL and PyG; what can not be had is left out
+# GraphBolt's library in C++ is published for these releases of torch alone, of which there is no build for the CPU: 5 GB.
+rivals-env: dgl-env pyg-env  ## environments with PecanPy and GraphBolt too, which the benchmark of rivals asks beside DGL and PyG; what can not be had is left out
 	-@$(PYTHON_DGL) -m venv .venv-pecanpy && .venv-pecanpy/bin/python -m pip --disable-pip-version-check install --quiet pecanpy==2.0.9
+	-@$(PYTHON_DGL) -m venv .venv-graphbolt && .venv-graphbolt/bin/python -m pip --disable-pip-version-check install --quiet \
+		torch==2.2.1 'numpy<2' dgl==2.1.0 torchdata==0.7.1 pandas pydantic pyyaml 'setuptools<71'
 
 docs: $(VENV)/.dev  ## the documentation as a site, in site/; a link that leads nowhere fails
 	$(BIN)/python -m mkdocs build --strict --quiet
@@ -120,5 +123,5 @@ bench: $(VENV)/.dev  ## measure, and print ratios side by side
 	@set -e; for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m tests.benchmarks.$$name; done
 
 clean:  ## remove what make made
-	rm -rf $(VENV) $(DGL) $(BOLT) $(PYG) $(TF) .venv-pecanpy demo-data site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DGL) $(BOLT) $(PYG) $(TF) .venv-pecanpy .venv-graphbolt demo-data site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find proto client services tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,7 +4,8 @@ python -m tests.benchmarks.costs                                        embedded
 python -m tests.benchmarks.costs --full                                 ten times that
 python -m tests.benchmarks.costs --only degree --hub 10000000           a node with up to ten million neighbors
 python -m tests.benchmarks.costs --only storageds --nodes 100000        over gRPC, of 1, 2, 3 and 5 storageds, with the bytes between daemons
-python -m tests.benchmarks.costs --storageds                            all of them
+python -m tests.benchmarks.costs --only cores                           one storaged with a fifth of a core, and two (needs control groups)
+python -m tests.benchmarks.costs --storageds                            all but the last
 
 The last column is the growth of the cost over the growth of what it is measured by: 1 is linear, less is better, and a row
 above 1.15 is marked.
@@ -13,15 +14,20 @@ above 1.15 is marked.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import statistics
 import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from tests.kit.cluster import LocalCluster
+from tests.kit.control_group import core_group
 
 import asterism
 from asterism.formats.rmat import rmat
@@ -34,6 +40,8 @@ SCHEMA: dict[str, Any] = {
 }
 CHUNK = 1 << 20
 MARKED = 1.15
+SHARE, IN_FLIGHT, TURN_S = 0.2, 8, 2.0
+"""Of a core for each storaged, where it is told how much more of them do; calls at a time, and seconds of a turn."""
 Row = tuple[int, float, float]
 """What it is measured by, seconds, bytes between daemons."""
 
@@ -189,17 +197,65 @@ def by_storageds(nodes: int) -> None:
         print(f"  {name:<44}{shown}")
 
 
+def by_cores(nodes: int, rounds: int = 3) -> None:
+    """Calls a second of one storaged with a fifth of a core, and of two with a fifth each: what else there is is for their clients."""
+    with contextlib.ExitStack() as stack:
+        graphs: dict[int, Graph] = {}
+        processes: dict[int, list[psutil.Process]] = {}
+        for storageds in (1, 2):
+            groups = [stack.enter_context(core_group(SHARE)) for _ in range(storageds)]
+            cluster = stack.enter_context(LocalCluster(storageds, 1, fast=False))
+            graphs[storageds] = fill(cluster.client(timeout_s=600, direct=True), "graph", nodes=nodes, edges=8 * nodes, parts=16)
+            processes[storageds] = [psutil.Process(cluster[f"storaged-{i}"].pid) for i in range(storageds)]
+            for group, process in zip(groups, processes[storageds], strict=True):
+                (group / "cgroup.procs").write_text(str(process.pid))
+        pool = stack.enter_context(ThreadPoolExecutor(IN_FLIGHT))
+        print(f"\n==== calls of 100,000 a second, {IN_FLIGHT} in flight, of one storaged with {SHARE} of a core, and of two with as much each")
+        print("     in brackets how many times as many; then a call's core milliseconds at each storaged")
+        for name in operators(graphs[1], nodes):
+            calls = {storageds: operators(graph, nodes)[name] for storageds, graph in graphs.items()}
+            for call in calls.values():
+                call(100_000, 0)
+            turns = [(storageds, _turn(pool, call, turn, processes[storageds])) for turn in range(rounds) for storageds, call in calls.items()]
+            one, two = ([told for storageds, told in turns if storageds == wanted] for wanted in (1, 2))
+            rates = [statistics.median(rate for rate, _ in told) for told in (one, two)]
+            cores = [np.median([used for _, used in told], axis=0) for told in (one, two)]
+            shown = "   ".join(", ".join(f"{core:.2f}" for core in of) for of in cores)
+            print(f"  {name:<44}{rates[0]:9.1f}{rates[1]:9.1f}  ({rates[1] / rates[0]:.2f})   {shown}", flush=True)
+
+
+def _turn(pool: ThreadPoolExecutor, call: Callable[[int, int], object], turn: int, storageds: Sequence[psutil.Process]) -> tuple[float, list[float]]:
+    """Calls of 100,000 a second, as many at a time as the pool has threads, and core milliseconds a call of each storaged."""
+    begun, before = time.perf_counter(), [_core_s(process) for process in storageds]
+
+    def ask(first: int) -> int:
+        made = 0
+        while time.perf_counter() - begun < TURN_S:
+            call(100_000, first + made)
+            made += 1
+        return made
+
+    made = sum(pool.map(ask, [(turn * IN_FLIGHT + i) << 20 for i in range(IN_FLIGHT)]))
+    seconds = time.perf_counter() - begun
+    return made / seconds, [1e3 * (_core_s(process) - used) / made for process, used in zip(storageds, before, strict=True)]
+
+
+def _core_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ("draws", "hops", "degree", "graph", "parts", "storageds")
+    parts = ("draws", "hops", "degree", "graph", "parts", "storageds", "cores")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--storageds", action="store_true")
     parser.add_argument("--nodes", type=int, help="in the graph; 8 edges each")
     parser.add_argument("--hub", type=int, help="most neighbors of one node")
     parser.add_argument("--only", nargs="*", choices=parts, metavar="PART", help=f"of {', '.join(parts)}")
     args = parser.parse_args()
-    only = args.only or [part for part in parts if part != "storageds" or args.storageds]
+    only = args.only or [part for part in parts if part != "cores" and (part != "storageds" or args.storageds)]
     nodes = args.nodes or (10_000_000 if args.full else 1_000_000)
     with tempfile.TemporaryDirectory() as folder, asterism.open(Path(folder)) as client:
         if "draws" in only or "hops" in only:
@@ -216,6 +272,8 @@ def main() -> None:
             by_parts(client)
     if "storageds" in only:
         by_storageds(args.nodes or 1_000_000)
+    if "cores" in only:
+        by_cores(args.nodes or 1_000_000)
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 from tests.kit.communities import communities
+from tests.kit.control_group import memory_group
 from tests.kit.dgl_env import SCRIPTS, run
-from tests.kit.memory_group import memory_group
 
 import asterism
 from asterism import export

@@ -34,6 +34,7 @@ PYTHONS = {
     "direct": Path(sys.executable),
     "numpy": Path(sys.executable),
     "dgl": ROOT / ".venv-dgl/bin/python",
+    "graphbolt": ROOT / ".venv-graphbolt/bin/python",
     "pyg": ROOT / ".venv-pyg/bin/python",
     "pecanpy": ROOT / ".venv-pecanpy/bin/python",
 }

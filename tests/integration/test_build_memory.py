@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.kit.control_group import memory_group
 from tests.kit.measured_build import Generated, idle, run
-from tests.kit.memory_group import memory_group
 
 from storaged.store.image import open_part
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.kit.memory_group import memory_group
+from tests.kit.control_group import memory_group
 
 MIB = 1 << 20
 LIMIT_MIB = 256

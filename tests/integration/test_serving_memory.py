@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.kit.memory_group import memory_group
+from tests.kit.control_group import memory_group
 
 from asterism import Graph
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.kit.memory_group import memory_group
+from tests.kit.control_group import memory_group
 
 MIB = 1 << 20
 NAMES, BYTES, CHUNK = 720_000, 250, 20_000

@@ -1,0 +1,64 @@
+"""Control groups with a limit on memory, page cache included, or on processor time, where the machine lets one be made."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path("/sys/fs/cgroup")
+_ENTER = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
+_PERIOD_US = 10_000
+
+
+@contextmanager
+def memory_group(limit_bytes: int) -> Iterator[tuple[str, ...]]:
+    """The words that run a command in a new group below this process's own; OSError where none can be made."""
+    with _group("memory", {"memory.limit_in_bytes": str(limit_bytes)}, {"memory.max": str(limit_bytes)}) as group:
+        yield ("sh", "-c", _ENTER, str(group))
+
+
+@contextmanager
+def core_group(share: float) -> Iterator[Path]:
+    """A new group that gets this share of a core; what is written to its ``cgroup.procs`` is in it. OSError where none can be made."""
+    quota = str(int(share * _PERIOD_US))
+    with _group("cpu", {"cpu.cfs_period_us": str(_PERIOD_US), "cpu.cfs_quota_us": quota}, {"cpu.max": f"{quota} {_PERIOD_US}"}) as group:
+        yield group
+
+
+@contextmanager
+def _group(controller: str, first: Mapping[str, str], second: Mapping[str, str]) -> Iterator[Path]:
+    """A group with these limits: of the first version's names, or of the second's."""
+    parent, limits = _own(controller, first, second)
+    group = parent / f"asterism-{os.getpid()}-{time.monotonic_ns()}"
+    group.mkdir()
+    try:
+        for name, value in limits.items():
+            (group / name).write_text(value)
+        yield group
+    finally:
+        end = time.monotonic() + 10
+        while group.exists():
+            try:
+                group.rmdir()
+            except OSError:  # its processes are being reaped
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
+
+
+def _own(controller: str, first: Mapping[str, str], second: Mapping[str, str]) -> tuple[Path, Mapping[str, str]]:
+    """The folder of this process's group, and which of the limits it takes."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controller in controllers.split(","):
+            return ROOT / controller / path.lstrip("/"), first
+        if not controllers and controller in _words(ROOT / path.lstrip("/") / "cgroup.subtree_control"):
+            return ROOT / path.lstrip("/"), second
+    raise OSError(f"no {controller} controller is given to this process's control group")
+
+
+def _words(path: Path) -> list[str]:
+    return path.read_text().split() if path.exists() else []
