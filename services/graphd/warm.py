@@ -13,7 +13,8 @@ def warm() -> None:
     """Run every kernel once, on arrays of the types that requests bring."""
     ids = np.arange(4, dtype=np.int64)
     for placement in ("mod", "mix64"):
-        split.group(split.part_of(ids, 2, placement), 2)
+        for hosts in (2, 1000):  # counted in two ways
+            split.group(split.part_of(ids, 2, placement), hosts)
     shares = split.shares([0], {(0, 0): 1.0, (0, 1): 2.0}, 2)
     split.choose(rng.key_of(1, rng.PART, 1), 0, 4, shares)
     split.choose_at(rng.key_of(1, rng.PART, 1), ids, shares)

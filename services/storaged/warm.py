@@ -189,7 +189,8 @@ def warm() -> None:
     """Run every kernel of draws and reads, on arrays of the types that requests bring."""
     version = _version()
     ids, positions = np.array([3, 5, 9, 4], np.int64), np.arange(4, dtype=np.int64)
-    split.group(split.part_of(ids, 2, "mix64"), 2)
+    for buckets in (2, 1000):  # counted in two ways
+        split.group(split.part_of(ids, 2, "mix64"), buckets)
     taken, types = np.array([3], np.int64), np.array([0], np.int32)
     for uniform in (False, True):
         share = {"types": [0, 1], "parts": [0], "seed": 1, "count": 4, "uniform": uniform, "want_probabilities": True}
