@@ -25,6 +25,9 @@ class DaemonSettings(BaseSettings):
     """host:port under which others reach the gRPC door; empty: as it listens."""
     http_listen: str = "127.0.0.1:0"
     """host:port of the HTTP door; port 0 takes a free one."""
+    ports_file: str = ""
+    """File to which the open ports and the process id are written as JSON once the daemon listens: {"grpc": 9669, "http": 19669, "pid": 42}, and
+    "stream" of a storaged. Empty: none."""
     http_names: str = ""
     """Further names by which the HTTP door may be called, with commas between: graph.example.com, .example.com (all below it), * (any)."""
     log_level: str = "INFO"

@@ -18,6 +18,7 @@ from daemonkit.calls import Call, Content, Handler, Tally, Transport, handlers_o
 from daemonkit.http import HttpDoor
 from daemonkit.identity import Identity
 from daemonkit.metrics import Metrics
+from daemonkit.ports import clear_ports, report_ports
 from daemonkit.server import GrpcServer
 from daemonkit.settings import split_address
 from graphd.api import GraphApi
@@ -115,6 +116,7 @@ class Graphd:
     def open_ports(self) -> None:
         """Open the gRPC and HTTP doors."""
         settings = self._settings
+        clear_ports(settings.ports_file)
         self._grpc = GrpcServer(
             address=settings.listen,
             services={_GRAPH_SERVICE: (GRAPH, self.graph_handlers), _CATALOG_SERVICE: (CATALOG, self.catalog_handlers)},
@@ -139,6 +141,7 @@ class Graphd:
         self._beats.address = settings.reachable_at(self.grpc_port)
         self._beats.http_address = f"{split_address(settings.http_listen)[0]}:{self.http_port}"
         self._beats.poke()
+        report_ports(settings.ports_file, grpc=self.grpc_port, http=self.http_port)
         threading.Thread(target=self._serve_when_ready, name="readiness", daemon=True).start()
 
     def pages(self, *, daemon: str, metrics: Metrics, missing: Callable[[], list[str]]) -> Pages:

@@ -12,6 +12,7 @@ from daemonkit.calls import Handler
 from daemonkit.http import HttpDoor
 from daemonkit.identity import open_folder
 from daemonkit.metrics import Metrics
+from daemonkit.ports import clear_ports, report_ports
 from daemonkit.server import GrpcServer
 from metad.clock import steady
 from metad.cluster import Role
@@ -58,6 +59,7 @@ class Metad:
 
     def open_ports(self) -> None:
         """Answer gRPC and HTTP; `grpc_port` and `http_port` say where."""
+        clear_ports(self.settings.ports_file)
         services = mpb.DESCRIPTOR.services_by_name
         self._grpc = GrpcServer(
             address=self.settings.listen,
@@ -82,6 +84,7 @@ class Metad:
         self.grpc_port = self._grpc.start()
         self.http_port = self._http.start()
         self._grpc.set_serving(True)
+        report_ports(self.settings.ports_file, grpc=self.grpc_port, http=self.http_port)
 
     def ready(self) -> list[str]:
         """What is missing before it can do its work; empty when nothing is."""

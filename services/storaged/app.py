@@ -22,6 +22,7 @@ from daemonkit.calls import Handler, Transport, handlers_of
 from daemonkit.http import HttpDoor
 from daemonkit.identity import open_folder
 from daemonkit.metrics import Metrics
+from daemonkit.ports import clear_ports, report_ports
 from daemonkit.server import GrpcServer
 from daemonkit.settings import split_address
 from daemonkit.stream_door import StreamDoor
@@ -153,6 +154,7 @@ class Storaged:
     def open_ports(self) -> None:
         """Open the stream, gRPC and HTTP doors."""
         settings = self._settings
+        clear_ports(settings.ports_file)
         if settings.stream_listen:
             self._stream = StreamDoor(
                 address=settings.stream_listen,
@@ -184,6 +186,8 @@ class Storaged:
         self._beats.address = settings.reachable_at(self.grpc_port)
         self._beats.http_address = f"{split_address(settings.http_listen)[0]}:{self.http_port}"
         self._beats.poke()
+        stream = {"stream": self._stream.port} if self._stream is not None else {}
+        report_ports(settings.ports_file, grpc=self.grpc_port, http=self.http_port, **stream)
         threading.Thread(target=self._serve_when_ready, name="readiness", daemon=True).start()
 
     def stop(self) -> None:

@@ -1,0 +1,23 @@
+"""The ports file: where a daemon reports the ports that it listens on, for whoever started it with port 0."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+
+def clear_ports(path: str) -> None:
+    """Remove the report of an earlier process; ``path`` may be empty."""
+    if path:
+        Path(path).unlink(missing_ok=True)
+
+
+def report_ports(path: str, **ports: int) -> None:
+    """Write the open ports and this process's id as one JSON object, atomically; ``path`` may be empty."""
+    if not path:
+        return
+    target = Path(path)
+    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    temporary.write_text(json.dumps({**ports, "pid": os.getpid()}))
+    os.replace(temporary, target)
