@@ -10,12 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.kit import reaper
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
     from tests.kit.browser import Watched
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def pytest_configure() -> None:
+    # Before anything is started: what this process leaves running ends with it, even where it is killed.
+    reaper.start()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

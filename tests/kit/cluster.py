@@ -1,4 +1,4 @@
-"""A cluster of real processes: one metad, some storageds, some graphds, on free ports in a folder of their own."""
+"""A cluster of real processes: one metad, some storageds, some graphds, on reserved ports in a folder of their own."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import asterism
-from tests.kit.compose import free_port
 from tests.kit.faults import Faults
+from tests.kit.ports import ReservedPort
 from tests.kit.proxy import Line
 from tests.kit.relay import Relay
 
@@ -45,9 +45,13 @@ class Daemon:
         self.name = name
         self.environment = {**os.environ, **(environment or {})}  # noqa: TID251 - a child's environment is ours and more
         """What its process is started with."""
-        self.port, self.http_port = free_port(), free_port()
+        # Reserved for its life, so that a daemon that is started again is found where the others know it.
+        self._ports = ReservedPort(), ReservedPort()
+        self.port, self.http_port = (port.number for port in self._ports)
         self.log = folder / f"{name}.log"
-        self._command = [sys.executable, "-m", *command, "--listen", self.address, "--http-listen", self.http_address]
+        self._report = folder / f"{name}.ports.json"
+        listen = ["--listen", self.address, "--http-listen", self.http_address, "--ports-file", str(self._report)]
+        self._command = [sys.executable, "-m", *command, *listen]
         self.process: subprocess.Popen[bytes] | None = None
         self.prefix: Sequence[str] = ()
         """Words before its command line, from its next start on."""
@@ -70,12 +74,15 @@ class Daemon:
 
     def start(self) -> None:
         """Start it; its log goes on."""
+        self._report.unlink(missing_ok=True)
         with self.log.open("ab") as log:
             # A session of its own, so that what it starts ends with it.
             self.process = subprocess.Popen([*self.prefix, *self._command], stdout=log, stderr=log, start_new_session=True, env=self.environment)
 
     def ready(self) -> bool:
         """Whether it says so."""
+        if not self._report.exists():  # it does not listen yet
+            return False
         try:
             with urllib.request.urlopen(f"http://{self.http_address}/readyz", timeout=2) as reply:
                 return bool(reply.status == 200)
@@ -115,6 +122,11 @@ class Daemon:
         """The end of its log."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
         return "\n".join([f"--- {self.name} (exit {self.ended()})", *lines[-LOG_TAIL:]])
+
+    def release(self) -> None:
+        """Let others have its ports."""
+        for port in self._ports:
+            port.close()
 
     def _signal(self, number: signal.Signals) -> None:
         if self.process is not None:
@@ -280,6 +292,7 @@ class LocalCluster:
                 daemon.terminate()
             for daemon in ending:
                 daemon.gone()
+                daemon.release()
         for line in self.lines.values():
             line.close()
         if self.relay is not None:

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import json
-import random
-import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
+import uuid
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import asterism
+from tests.kit import reaper
 
 STORAGEDS = ("storaged-0", "storaged-1", "storaged-2")
 GRAPHDS = ("graphd-0", "graphd-1")
 BUILD_S, UP_S, READY_S = 900, 180, 180
 
 
-def free_port() -> int:
-    """A port that nobody listened on a moment ago, below those that the system gives to whoever connects to somebody."""
-    while True:
-        port = random.SystemRandom().randrange(12_000, 32_000)
-        with socket.socket() as door, contextlib.suppress(OSError):
-            door.bind(("127.0.0.1", port))
-            return port
+PUBLISHED = {
+    "METAD_HTTP_PORT": ("metad", 19559),
+    "GRAPHD_0_PORT": ("graphd-0", 9669),
+    "GRAPHD_0_HTTP_PORT": ("graphd-0", 19669),
+    "GRAPHD_1_PORT": ("graphd-1", 9669),
+    "GRAPHD_1_HTTP_PORT": ("graphd-1", 19669),
+}
+"""The compose file's variables for ports of the host, with the service and the port inside its container."""
 
 
 class ComposeCluster:
@@ -44,16 +45,29 @@ class ComposeCluster:
     """
 
     def __init__(self, root: Path, command: list[str], folder: Path) -> None:
-        self.ports = {name: free_port() for name in ("METAD_HTTP_PORT", "GRAPHD_0_PORT", "GRAPHD_0_HTTP_PORT", "GRAPHD_1_PORT", "GRAPHD_1_HTTP_PORT")}
+        self.ports: dict[str, int] = {}
+        """Of the host, which the engine picks, by the compose file's variable."""
         environment = folder / "ports.env"
-        environment.write_text("".join(f"{name}={port}\n" for name, port in self.ports.items()))
+        environment.write_text("".join(f"{name}=0\n" for name in PUBLISHED))
         self.root = root
-        self._command = [*command, "-p", f"asterism-test-{self.ports['METAD_HTTP_PORT']}", "--env-file", str(environment)]
+        self._command = [
+            *command,
+            "-f",
+            str(root / "docker-compose.yml"),
+            "-p",
+            f"asterism-test-{uuid.uuid4().hex[:12]}",
+            "--env-file",
+            str(environment),
+        ]
+        self._undo = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         self.compose("build", "--quiet", timeout_s=BUILD_S)
+        # Containers are the engine's children, not ours.
+        self._undo.enter_context(reaper.start().on_end(*self._command, "down", "-v", "--timeout", "1"))
         try:
             self.compose("up", "-d", timeout_s=UP_S)
+            self.ports = {name: self._port(*published) for name, published in PUBLISHED.items()}
             self.wait_ready()
         except BaseException as error:
             error.add_note(self.logs())
@@ -80,6 +94,11 @@ class ComposeCluster:
     def down(self) -> None:
         """Remove containers and volumes."""
         self.compose("down", "-v", "--timeout", "10")
+        self._undo.close()
+
+    def _port(self, service: str, port: int) -> int:
+        """Return the host's port that leads to a port of a service."""
+        return int(self.compose("port", service, str(port)).strip().rpartition(":")[2])
 
     def wait_ready(self) -> None:
         """Wait until every door says that it is ready, and every storaged is online."""

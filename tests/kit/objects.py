@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 from xml.etree import ElementTree
 
-from tests.kit.compose import free_port
+from tests.kit.ports import ReservedPort
 
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYhunter2"
 READY_S = 60.0
@@ -32,7 +32,8 @@ class ObjectStore:
     bucket = "kept"
 
     def __init__(self, folder: Path) -> None:
-        self.port = free_port()
+        self._reserved = ReservedPort()
+        self.port = self._reserved.number
         self._log = folder / "objects.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -70,6 +71,7 @@ class ObjectStore:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+        self._reserved.close()
 
     def keys(self, prefix: str = "") -> list[str]:
         """The names of all objects that begin so."""

@@ -111,22 +111,22 @@ def private_shm() -> None:
         raise SystemExit("no /dev/shm of its own for a server: this needs the right to mount")
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports below those that the system hands out by itself."""
-    found: set[int] = set()
-    while len(found) < count:
-        port = random.SystemRandom().randrange(12000, 32000)
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)):
-                found.add(port)
-    return sorted(found)
+def reserved_ports(count: int) -> list[socket.socket]:
+    """Return sockets that are bound and do not listen: while they are open, a server that sets SO_REUSEADDR gets their ports, and nobody else."""
+    held = []
+    for _ in range(count):
+        held.append(socket.socket())
+        held[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held[-1].bind(("127.0.0.1", 0))
+    return held
 
 
 def served(config: str, folder: Path, seeds: int, epochs: int) -> list[float]:
     """One server per part and a trainer, all ended in the end."""
     parts = int(json.loads(Path(config).read_text())["num_parts"])
     ip_config, out = folder / "ip_config.txt", folder / "served.json"
-    ip_config.write_text("".join(f"127.0.0.1 {port}\n" for port in free_ports(parts)))
+    reserved = reserved_ports(parts)
+    ip_config.write_text("".join(f"127.0.0.1 {held.getsockname()[1]}\n" for held in reserved))
     private_shm()
     children: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -160,6 +160,8 @@ def served(config: str, folder: Path, seeds: int, epochs: int) -> list[float]:
         for child in children.values():
             child.kill()
             child.wait()
+        for held in reserved:
+            held.close()
 
 
 def check(children: dict[str, subprocess.Popen[bytes]], folder: Path, until: float) -> None:

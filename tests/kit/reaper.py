@@ -1,0 +1,171 @@
+"""The reaper: a process beside a test process that ends whatever that one leaves running, however it ended.
+
+`start` marks this process's environment, which everything it starts inherits: daemons, their children, trainers, browsers, also those in sessions of
+their own. The reaper waits for this process to end, a SIGKILL included, then kills every process that bears the mark, with all descendants, and runs
+the commands that were registered with `on_end` (what runs under a Docker engine is nobody's descendant here).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+MARK = "ASTERISM_TEST_RUN"
+"""Environment variable with the tokens of all test processes that a process descends from."""
+_SWEEPS_S = 60.0
+"""How long the reaper goes on looking for processes that were being started while it killed the others."""
+_COMMAND_S = 300.0
+
+
+class Process(NamedTuple):
+    """One line of the process table."""
+
+    pid: int
+    parent: int
+    started: int
+    """In clock ticks since the machine's start."""
+
+
+class Reaper:
+    """The running reaper of this process."""
+
+    def __init__(self, messages: int) -> None:
+        self._messages = messages
+        """File descriptor that the reaper reads from."""
+
+    @contextmanager
+    def on_end(self, *command: str) -> Iterator[None]:
+        """Have the reaper run a command if this process ends inside the block."""
+        key = uuid.uuid4().hex
+        self._send({"add": key, "command": command})
+        try:
+            yield
+        finally:
+            self._send({"remove": key})
+
+    def _send(self, message: dict[str, object]) -> None:
+        os.write(self._messages, json.dumps(message).encode() + b"\n")
+
+
+_running: list[Reaper] = []
+
+
+def start() -> Reaper:
+    """Start the reaper of this process, or return the one that runs."""
+    if not _running:
+        token = uuid.uuid4().hex
+        command = [sys.executable, "-I", "-S", __file__, str(os.getpid()), token]
+        # In a session of its own: a signal to the test run's process group must not end it too. Its own environment bears no mark of this process.
+        read, write = os.pipe()
+        environment = dict(os.environ)  # noqa: TID251 - a child's environment is ours
+        os.posix_spawn(sys.executable, command, environment, file_actions=[(os.POSIX_SPAWN_DUP2, read, 0)], setsid=True)
+        os.close(read)
+        os.environ[MARK] = ":".join([*filter(None, [os.environ.get(MARK)]), token])  # noqa: TID251 - children inherit the mark
+        _running.append(Reaper(write))
+    return _running[0]
+
+
+def processes() -> list[Process]:
+    """Return the process table."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError, IndexError):
+            words = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
+            if words[0] != "Z":
+                found.append(Process(int(name), int(words[1]), int(words[19])))
+    return found
+
+
+def marked(token: str) -> set[int]:
+    """Return the ids of all processes whose environment bears a token, and of their descendants; never this one's."""
+    table = processes()
+    ours = {process.pid for process in table if token.encode() in _read(process.pid, "environ")}
+    return _with_descendants(ours, table) - {os.getpid()}
+
+
+def _with_descendants(found: set[int], table: Sequence[Process]) -> set[int]:
+    while True:
+        more = {process.pid for process in table if process.parent in found} - found
+        if not more:
+            return found
+        found = found | more
+
+
+def _read(pid: int, what: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/{what}").read_bytes()
+    except OSError:
+        return b""
+
+
+def _forked(cmdline: bytes, since: int) -> set[int]:
+    """Return the orphans that the test process forked without exec: they bear its command line, and the same process adopted them as this one."""
+    if not cmdline:
+        return set()
+    adopter = os.getppid()
+    return {p.pid for p in processes() if p.parent == adopter and p.started > since and _read(p.pid, "cmdline") == cmdline}
+
+
+def _kill(pids: set[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _wait(parent: int) -> list[list[str]]:
+    """Wait for the test process to end; return the commands that are registered then."""
+    try:
+        pidfd = os.pidfd_open(parent)
+    except ProcessLookupError:
+        return []
+    ends, messages = select.poll(), select.poll()
+    for poll in (ends, messages):
+        poll.register(0, select.POLLIN)
+    ends.register(pidfd, select.POLLIN)
+    data = b""
+    while os.getppid() == parent and pidfd not in (ready := dict(ends.poll())):
+        if 0 in ready:
+            data += (more := os.read(0, 1 << 16))
+            if not more:  # its end is closed; the process lives on for a moment
+                ends.unregister(0)
+    while messages.poll(0) and (more := os.read(0, 1 << 16)):
+        data += more
+    commands: dict[str, list[str]] = {}
+    for line in data.splitlines():
+        message = json.loads(line)
+        if "add" in message:
+            commands[message["add"]] = message["command"]
+        else:
+            commands.pop(message["remove"], None)
+    return list(commands.values())
+
+
+def main(parent: int, token: str) -> None:
+    """Wait for the test process to end, then end what it left."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    cmdline = _read(parent, "cmdline")
+    since = next((process.started for process in processes() if process.pid == parent), 0)
+    commands = _wait(parent)
+    until = time.monotonic() + _SWEEPS_S
+    while (left := marked(token) | _forked(cmdline, since)) and time.monotonic() < until:
+        _kill(left)
+        time.sleep(0.02)
+    for command in commands:
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_COMMAND_S, check=False)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,24 @@
+"""The polling helper of the tests, and the one limit of how long a test waits for anything."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+HANG_S = 600.0
+"""Guards against hanging; judges nothing. What takes a second on an idle machine may take minutes beside a build on all of its cores."""
+LOOK_S = 0.01
+"""Seconds between two looks at a condition."""
+
+T = TypeVar("T")
+
+
+def wait_until(holds: Callable[[], T], what: str, *, look_s: float = LOOK_S) -> T:
+    """Return the first true value of a condition; TimeoutError, saying what it was, where it hangs."""
+    end = time.monotonic() + HANG_S
+    while not (value := holds()):
+        if time.monotonic() > end:
+            raise TimeoutError(f"after {HANG_S:g} s it does not hold that {what}")
+        time.sleep(look_s)
+    return value
