@@ -5,6 +5,9 @@ Every kernel also runs as plain Python under ``NUMBA_DISABLE_JIT=1``, where the 
 A kernel takes arrays, as long as it knows how many. One that goes over all parts of a version in one call takes an array
 of the *addresses* of their arrays (`addresses_of`) and reads them by `u64_at` and its like: what is read must be
 kept by whoever made the addresses, and no bound is looked at.
+
+With ``ASTERISM_CHECK_BOUNDS=1`` kernels are compiled with bounds checks, and reads by address are checked too (`graphkit.extents`). That
+build has files of its own in the caches.
 """
 
 from __future__ import annotations
@@ -20,11 +23,15 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import config, types
+from numba.core import cgutils
 from numba.core.caching import IndexDataCacheFile
 from numba.core.cgutils import raw_memcpy
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
+
+from graphkit.extents import CHECKED as CHECKED
+from graphkit.extents import EXTENTS, OUTSIDE, emit_note, require_memory
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,6 +42,10 @@ Whole: TypeAlias = "int | np.integer[Any]"
 INTERPRETED = bool(vars(config)["DISABLE_JIT"])
 """Whether kernels run as plain Python: ``NUMBA_DISABLE_JIT=1``."""
 
+_CHECKS: dict[str, Any] = {"boundscheck": True} if CHECKED else {}
+_SUFFIX = "-checked" if CHECKED else ""
+"""Of the names of cached files: neither build reads, lists or removes those of the other."""
+
 
 def kernel(fn: Callable[P, R]) -> Callable[P, R]:
     """Compile ``fn`` without the GIL, cached on disk; its type stays.
@@ -43,14 +54,14 @@ def kernel(fn: Callable[P, R]) -> Callable[P, R]:
     """
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
-    return _stamped(numba.njit(cache=True, nogil=True, error_model="numpy")(fn), fn)
+    return _stamped(numba.njit(cache=True, nogil=True, error_model="numpy", **_CHECKS)(fn), fn)
 
 
 def brief(fn: Callable[P, R]) -> Callable[P, R]:
     """As `kernel`, for what takes no longer than to let go of the GIL and to get it back: it holds it."""
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
-    return _stamped(numba.njit(cache=True, error_model="numpy")(fn), fn)
+    return _stamped(numba.njit(cache=True, error_model="numpy", **_CHECKS)(fn), fn)
 
 
 def inlined(fn: Callable[P, R]) -> Callable[P, R]:
@@ -61,8 +72,8 @@ def inlined(fn: Callable[P, R]) -> Callable[P, R]:
     """
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
-    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "inline": "never", "forceinline": True, "_nrt": False}
-    return _stamped(numba.njit(**options)(fn), fn)
+    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "inline": "never", "forceinline": True, "_nrt": CHECKED}
+    return _stamped(numba.njit(**options, **_CHECKS)(fn), fn)
 
 
 def _stamped(compiled: Any, fn: Callable[P, R]) -> Callable[P, R]:
@@ -72,7 +83,7 @@ def _stamped(compiled: Any, fn: Callable[P, R]) -> Callable[P, R]:
     """
     cache, own = compiled._cache, compiled._cache._cache_file
     stamp = (own._source_stamp, _sources(Path(fn.__code__.co_filename).parent))
-    cache._cache_file = CompiledFiles(cache.cache_path, cache._impl.filename_base, stamp)  # type: ignore[no-untyped-call]
+    cache._cache_file = CompiledFiles(cache.cache_path, cache._impl.filename_base + _SUFFIX, stamp)  # type: ignore[no-untyped-call]
     dispatcher: Callable[P, R] = compiled
     return dispatcher
 
@@ -119,6 +130,9 @@ def settled(array: NDArray[Any]) -> NDArray[Any]:
 
 def addresses_of(arrays: Iterable[NDArray[Any]]) -> NDArray[np.uint64]:
     """uint64[n], read-only: where the values of each array begin; 0 for an empty one."""
+    if CHECKED:
+        arrays = list(arrays)
+        EXTENTS.add(arrays)
     return settled(np.array([array.ctypes.data if array.size else 0 for array in arrays], np.uint64))
 
 
@@ -135,6 +149,7 @@ if INTERPRETED:
         """The array of ``size`` elements of ``like``'s dtype at an address, read-only; somebody must keep it alive."""
         if not size:
             return like[:0]
+        _require(address, 0, int(size) * like.itemsize)
         raw = (ctypes.c_byte * (int(size) * like.itemsize)).from_address(int(address))
         found = np.frombuffer(memoryview(raw).cast("B"), like.dtype)
         found.flags.writeable = False
@@ -145,12 +160,27 @@ if INTERPRETED:
 
     def copy_at(to: Any, source: Any, size: Any) -> None:
         """Copy ``size`` bytes from an address to another; the two do not overlap."""
+        _require(source, 0, size)
+        _require(to, 0, size)
         ctypes.memmove(int(to), int(source), int(size))
+
+    def register(array: NDArray[Any]) -> None:
+        """Register an array whose address a kernel takes itself, where addresses are checked."""
+        EXTENTS.note(array.ctypes.data, array.nbytes)
+
+    def register_at(address: Any, size: Any) -> None:
+        """Register ``size`` bytes at an address: of a constant array, of which every mention in compiled code may be a copy."""
+        EXTENTS.note(int(address), int(size))
+
+    def _require(base: Any, offset: Any, size: Any) -> None:
+        if CHECKED and not EXTENTS.contain(int(base), int(offset), int(size)):
+            raise IndexError(OUTSIDE)
 
     def _reader(kind: Any, ctype: Any, dtype: Any) -> Any:
         width = ctypes.sizeof(ctype)
 
         def read(address: Any, index: Any) -> Any:
+            _require(address, width * int(index), width)
             return dtype(ctype.from_address(int(address) + width * int(index)).value)
 
         return read
@@ -196,6 +226,9 @@ else:
             width = context.get_constant(types.intp, context.get_abi_sizeof(element))
             at = builder.inttoptr(context.cast(builder, args[0], signature.args[0], types.intp), element.as_pointer())
             count = context.cast(builder, args[1], signature.args[1], types.intp)
+            if CHECKED:
+                base = builder.ptrtoint(at, ir.IntType(64))
+                require_memory(context, builder, base, ir.Constant(ir.IntType(64), 0), builder.mul(count, width))
             populate_array(  # type: ignore[no-untyped-call]
                 array, data=at, shape=[count], strides=[width], itemsize=width, meminfo=None
             )
@@ -222,16 +255,46 @@ else:
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             byte = ir.IntType(8).as_pointer()
+            if CHECKED:
+                for address in args[:2]:
+                    require_memory(context, builder, address, ir.Constant(ir.IntType(64), 0), args[2])
             raw_memcpy(builder, builder.inttoptr(args[0], byte), builder.inttoptr(args[1], byte), args[2], 1)  # type: ignore[no-untyped-call]
             return context.get_dummy_value()
 
         return types.void(types.uint64, types.uint64, types.int64), codegen
+
+    @intrinsic
+    def register(typingctx: Any, array: Any) -> Any:
+        """Register a contiguous array whose address a kernel takes itself, where addresses are checked."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            made = context.make_array(signature.args[0])(context, builder, args[0])
+            width, size = ir.IntType(64), made.itemsize
+            for extent in cgutils.unpack_tuple(builder, made.shape):  # type: ignore[no-untyped-call]
+                size = builder.mul(size, extent)
+            emit_note(builder, builder.ptrtoint(made.data, width), size)
+            return context.get_dummy_value()
+
+        return types.void(array), codegen
+
+    @intrinsic
+    def register_at(typingctx: Any, address: Any, size: Any) -> Any:
+        """Register ``size`` bytes at an address: of a constant array, of which every mention in compiled code may be a copy."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            emit_note(builder, args[0], args[1])
+            return context.get_dummy_value()
+
+        return types.void(types.uint64, types.int64), codegen
 
     def _reader(kind: Any, ctype: Any, dtype: Any) -> Any:
         @intrinsic
         def read(typingctx: Any, address: Any, index: Any) -> Any:
             def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
                 at = context.cast(builder, args[1], signature.args[1], types.intp)
+                if CHECKED:
+                    width = ir.Constant(ir.IntType(64), ctypes.sizeof(ctype))
+                    require_memory(context, builder, args[0], builder.mul(at, width), width)
                 base = builder.inttoptr(args[0], context.get_data_type(kind).as_pointer())
                 return builder.load(builder.gep(base, [at]))
 

@@ -16,7 +16,8 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from graphkit.bits import rank_of
-from graphkit.jit import INTERPRETED, u32_at, u64_at
+from graphkit.extents import require, require_memory
+from graphkit.jit import CHECKED, INTERPRETED, u32_at, u64_at
 
 LANES = 16
 """Numbers that are taken at once. So many slots are written to, however many of them count."""
@@ -128,6 +129,30 @@ else:
             ones = builder.trunc(self.call(f"llvm.ctpop.v{LANES}i64", _WIDE, below), _NARROW)
             return builder.add(ones, self.gather(firsts, word, _NARROW))
 
+        def require_slots(self, arrays: list[int], first: Any, args: Any) -> None:
+            """In the checking build: ``LANES`` values from ``first`` on are in each of these arguments."""
+            for k in arrays if CHECKED else []:
+                end = self.builder.add(first, ir.Constant(_I64, LANES))
+                require(self.context, self.builder, self.builder.icmp_unsigned("<=", end, self.size(k, args)))
+
+        def require_lanes(self, address: Any, width: int) -> None:
+            """In the checking build: ``LANES`` values are at an address."""
+            if CHECKED:
+                require_memory(self.context, self.builder, address, ir.Constant(_I64, 0), ir.Constant(_I64, LANES * width))
+
+        def require_some(self, k: int, args: Any) -> None:
+            """In the checking build: an argument is not empty."""
+            if CHECKED:
+                require(self.context, self.builder, self.builder.icmp_unsigned(">", self.size(k, args), ir.Constant(_I64, 0)))
+
+        def require_words(self, arrays: list[int], first: Any, of: int, args: Any) -> None:
+            """In the checking build: the word of every bit from place ``first`` of an argument on is in each of these arguments."""
+            for k in arrays if CHECKED else []:
+                bits = self.load(self.behind(self.array(of, args), first, 4), _NARROW)
+                largest = self.call(f"llvm.vector.reduce.umax.v{LANES}i32", _I32, bits)
+                word = self.builder.lshr(self.builder.zext(largest, _I64), ir.Constant(_I64, 6))
+                require(self.context, self.builder, self.builder.icmp_unsigned("<", word, self.size(k, args)))
+
     @intrinsic
     def list_set(typingctx: Any, source: Any, first: Any, low: Any, words: Any, places: Any, ats: Any, to: Any) -> Any:
         """Of sixteen numbers of 32 bits at an address, list the places, the first one's being ``first``, and the bits of those whose bit is set."""
@@ -135,6 +160,9 @@ else:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             code = _Code(context, builder, signature)
             told = builder.add(code.spread(builder.trunc(args[1], _I32), _NARROW), ir.Constant(_NARROW, list(range(LANES))))
+            code.require_lanes(args[0], 4)
+            code.require_slots([4, 5], args[6], args)
+            code.require_some(3, args)
             words, size, places, ats = code.array(3, args), code.size(3, args), code.array(4, args), code.array(5, args)
             return code.list_set(code.load(args[0], _NARROW), told, args[2], words, size, places, ats, args[6])
 
@@ -146,6 +174,9 @@ else:
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             code = _Code(context, builder, signature)
+            code.require_lanes(args[0], 8)
+            code.require_slots([3, 4], args[5], args)
+            code.require_some(2, args)
             pairs = code.load(args[0], _WIDE)
             numbers, told = builder.trunc(pairs, _NARROW), builder.trunc(builder.lshr(pairs, _all(_WIDE, 32)), _NARROW)
             words, size, seconds, ats = code.array(2, args), code.size(2, args), code.array(3, args), code.array(4, args)
@@ -159,6 +190,8 @@ else:
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             code = _Code(context, builder, signature)
+            code.require_slots([0, 4], args[1], args)
+            code.require_words([2, 3], args[1], 0, args)
             given, told = (code.behind(code.array(k, args), args[1], 4) for k in (0, 4))
             code.store(code.ranks(code.load(given, _NARROW), code.array(2, args), code.array(3, args)), told)
             return context.get_dummy_value()

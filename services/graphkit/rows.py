@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto import spare
-from graphkit.jit import copy_at, kernel, prefetch_at, settled
+from graphkit.jit import CHECKED, copy_at, kernel, prefetch_at, register, settled
 
 _AHEAD = 8
 _LINE, _LINES = np.uint64(64), np.int64(8)
@@ -19,6 +19,8 @@ _LINE, _LINES = np.uint64(64), np.int64(8)
 @kernel
 def _gather(of: NDArray[np.int32], rows: NDArray[np.int64], bases: NDArray[np.uint64], width: np.int64, out: NDArray[np.uint8]) -> None:
     n = rows.shape[0]
+    if CHECKED:
+        register(out)
     to, across = np.uint64(out.ctypes.data), np.uint64(width)
     lines = min((width + np.int64(63)) // np.int64(64), _LINES)
     for i in range(n):
@@ -35,6 +37,9 @@ def _gather(of: NDArray[np.int32], rows: NDArray[np.int64], bases: NDArray[np.ui
 
 @kernel
 def _scatter(at: NDArray[np.int64], values: NDArray[np.uint8], width: np.int64, out: NDArray[np.uint8]) -> None:
+    if CHECKED:
+        register(out)
+        register(values)
     to, source, across = np.uint64(out.ctypes.data), np.uint64(values.ctypes.data), np.uint64(width)
     for i in range(at.shape[0]):
         copy_at(to + np.uint64(at[i]) * across, source + np.uint64(i) * across, width)

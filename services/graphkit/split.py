@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphkit import alias
 from graphkit.acceptance import accepted
-from graphkit.jit import inlined, kernel, settled
+from graphkit.jit import CHECKED, inlined, kernel, register, settled
 from graphkit.rng import below, mix64, word
 
 _FEW = 256
@@ -178,6 +178,9 @@ def shares(types: Sequence[int], totals: Mapping[tuple[int, int], float], parts:
 @kernel
 def _choose(key: np.uint64, start: np.uint64, hot: NDArray[np.uint64], cold: NDArray[np.uint32], out: NDArray[np.int32]) -> None:
     n = np.uint64(hot.shape[0])
+    if CHECKED:
+        register(hot)
+        register(cold)
     hot_at, cold_at = np.uint64(hot.ctypes.data), np.uint64(cold.ctypes.data)
     for i in range(out.shape[0]):
         w = word(key, start + np.uint64(i))
@@ -208,6 +211,9 @@ def choose(key: np.uint64, start: int, count: int, shares: Shares) -> NDArray[np
 @kernel
 def _choose_at(key: np.uint64, numbers: NDArray[np.int64], hot: NDArray[np.uint64], cold: NDArray[np.uint32], out: NDArray[np.int32]) -> None:
     n = np.uint64(hot.shape[0])
+    if CHECKED:
+        register(hot)
+        register(cold)
     hot_at, cold_at = np.uint64(hot.ctypes.data), np.uint64(cold.ctypes.data)
     for i in range(numbers.shape[0]):
         w = word(key, np.uint64(numbers[i]))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graphkit.jit import INTERPRETED, kernel
+from graphkit.jit import CHECKED, INTERPRETED, kernel, register
 from graphkit.lanes import LANES, list_pairs, list_set, rank
 
 GENERATOR = np.random.default_rng(7)
@@ -22,6 +22,8 @@ U32, U64 = NDArray[np.uint32], NDArray[np.uint64]
 @kernel
 def _listed(numbers: U32, low: np.uint64, words: U64, places: U32, ats: U32) -> np.uint64:
     count = np.uint64(0)
+    if CHECKED:
+        register(numbers)
     for i in range(np.uint64(0), np.uint64(numbers.shape[0]), _LANES):
         count += list_set(np.uint64(numbers.ctypes.data) + _BYTES * np.uint64(i), np.uint64(i), low, words, places, ats, count)
     return count
@@ -30,6 +32,8 @@ def _listed(numbers: U32, low: np.uint64, words: U64, places: U32, ats: U32) -> 
 @kernel
 def _listed_pairs(pairs: U64, low: np.uint64, words: U64, seconds: U32, ats: U32) -> np.uint64:
     count = np.uint64(0)
+    if CHECKED:
+        register(pairs)
     for i in range(np.uint64(0), np.uint64(pairs.shape[0]), _LANES):
         count += list_pairs(np.uint64(pairs.ctypes.data) + np.uint64(8) * np.uint64(i), low, words, seconds, ats, count)
     return count

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.acceptance import accepted, accepted_of, led_of, undecided
-from graphkit.jit import f32_at, i64_at, inlined, kernel, prefetch_at, u32_at, u64_at
+from graphkit.jit import CHECKED, f32_at, i64_at, inlined, kernel, prefetch_at, register, register_at, u32_at, u64_at
 from graphkit.rng import below, below_short, word
 
 BLOCK, STEP, AHEAD = 64, 8, 48
@@ -53,6 +53,9 @@ def _choose(
         chosen[to + j] = led_of(hot[column], column, coin)
         rest |= np.uint64(undecided(hot[column], coin))
     if rest > _ZERO:
+        if CHECKED:
+            register(hot)
+            register(cold)
         for j in range(np.uint64(size)):
             chosen[to + j] = accepted(np.uint64(hot.ctypes.data), np.uint64(cold.ctypes.data), below(words[j], k), words[j] * k)
 
@@ -93,6 +96,8 @@ def _fall(
     """The columns of their entries that words draw, from the first slot of ``ring`` on that is free: a multiple of `BLOCK`."""
     entries, columns, coins, places = ring
     first, certain = np.uint64(made) & _SLOT, np.uint64(_CERTAIN.ctypes.data)
+    if CHECKED:
+        register_at(certain, 8 * _CERTAIN.size)
     for j in range(np.uint64(size)):
         entry, w = chosen[j], row_words[j]
         column = below_short(w, sizes[entry])

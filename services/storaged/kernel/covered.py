@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.acceptance import accepted
-from graphkit.jit import i64_at, kernel, prefetch_at, u32_at
+from graphkit.jit import CHECKED, i64_at, kernel, prefetch_at, register, u32_at
 from graphkit.rng import below, word
 
 BLOCK = 64
@@ -110,6 +110,11 @@ def draw_covered(
     pieces, entries = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
     at, coins = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
     k = np.uint64(hot.shape[0])
+    if CHECKED:
+        register(hot)
+        register(cold)
+        register(piece_hot)
+        register(piece_cold)
     hot_at, cold_at = np.uint64(hot.ctypes.data), np.uint64(cold.ctypes.data)
     pieces_hot, pieces_cold = np.uint64(piece_hot.ctypes.data), np.uint64(piece_cold.ctypes.data)
     scattered, tagged = numbers.shape[0] > 0, out_tags.shape[0] > 0

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.bits import ONE
-from graphkit.jit import Whole, copy_at, inlined, kernel, prefetch_at, view_at
+from graphkit.jit import CHECKED, Whole, copy_at, inlined, kernel, prefetch_at, register, view_at
 from graphkit.lanes import LANES, WIDE
 from storaged.kernel.between import ROW, TOTAL, first_from, steps_among
 from storaged.kernel.marks import enter, rank_all, sort, target_at, told_of
@@ -65,6 +65,8 @@ def _gather(
     They are narrow, of the group, and have ``most`` neighbors at most. How many they have is hard to foretell: so many at a time are copied
     that most are done at once, where there are that many behind them.
     """
+    if CHECKED:
+        register(gathered)
     count, filled, to = np.int64(0), np.int64(0), np.uint64(gathered.ctypes.data)
     while turn + count < turns:
         i = np.int64(queue[turn + count])

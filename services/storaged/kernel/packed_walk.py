@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import inlined, kernel, prefetch_at, u64_at
+from graphkit.jit import CHECKED, inlined, kernel, prefetch_at, register_at, u64_at
 from graphkit.rng import below_short, mix64, tagged, word
 from storaged.kernel.lanes import DONE, FAR, IDS, KINDS, NEAR, POSITIONS, SLOT_KEY, Way
 from storaged.kernel.packed import base_of, neighbor_of, record_of
@@ -184,6 +184,8 @@ def take_packed_walks(
         Steps that those under way take in one call.
     """
     nothing, own = np.uint64(_NOTHING.ctypes.data), np.empty(10 * LANES, np.uint64)
+    if CHECKED:
+        register_at(nothing, 8 * _NOTHING.size)
     indptr, rows, bases = np.empty(way.parts, np.uint64), np.empty(way.parts, np.uint64), np.empty(way.parts, np.uint64)
     own[: FIELDS * LANES] = lanes
     if cursor[LIVE] == 0:

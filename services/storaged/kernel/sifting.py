@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.bits import LOW, ONE, SHIFT
-from graphkit.jit import inlined, prefetch_at
+from graphkit.jit import CHECKED, inlined, prefetch_at, register
 from graphkit.lanes import LANES, WIDE, list_pairs, list_set
 from storaged.kernel.telling import WIDTH
 
@@ -55,6 +55,8 @@ def _whole(size: np.uint64, low: np.uint64, words: NDArray[np.uint64]) -> np.uin
 @inlined
 def sift(nbr: NDArray[np.uint32], low: np.uint64, words: NDArray[np.uint64], edges: NDArray[np.uint32], ats: NDArray[np.uint32]) -> np.uint64:
     """As `scan` of narrow ids, sixteen at a time."""
+    if CHECKED:
+        register(nbr)
     count, size, at = np.uint64(0), np.uint64(nbr.shape[0]), np.uint64(nbr.ctypes.data)
     whole = _whole(size, low, words)
     for edge in range(np.uint64(0), whole, _LANES):
@@ -67,6 +69,8 @@ def sift(nbr: NDArray[np.uint32], low: np.uint64, words: NDArray[np.uint64], edg
 @inlined
 def sift_pairs(pairs: NDArray[np.uint64], low: np.uint64, words: NDArray[np.uint64], eids: NDArray[np.uint32], ats: NDArray[np.uint32]) -> np.uint64:
     """As `sift`, of neighbors with the ids of edges beside them: these are listed."""
+    if CHECKED:
+        register(pairs)
     count, size, at = np.uint64(0), np.uint64(pairs.shape[0]), np.uint64(pairs.ctypes.data)
     whole = _whole(size, low, words)
     for edge in range(np.uint64(0), whole, _LANES):  # two lines at a time
