@@ -77,12 +77,13 @@ def inlined(fn: Callable[P, R]) -> Callable[P, R]:
 
 
 def _stamped(compiled: Any, fn: Callable[P, R]) -> Callable[P, R]:
-    """Have what is cached of a kernel count as its own only while the steps and constants that it was compiled with are the same, too.
+    """Key the cached code of a kernel by the content of the sources that it was compiled from.
 
-    Numba looks at the kernel's own file. These are in files beside it, or here.
+    Numba keys it by the modification time of the kernel's own file. Steps and constants that are compiled in lie in files beside
+    that one, or here; and by content a copied checkout, or an image that was built elsewhere, can use the compiled code as it is.
     """
-    cache, own = compiled._cache, compiled._cache._cache_file
-    stamp = (own._source_stamp, _sources(Path(fn.__code__.co_filename).parent))
+    cache = compiled._cache
+    stamp = _sources(Path(fn.__code__.co_filename).parent)
     cache._cache_file = CompiledFiles(cache.cache_path, cache._impl.filename_base + _SUFFIX, stamp)  # type: ignore[no-untyped-call]
     dispatcher: Callable[P, R] = compiled
     return dispatcher
