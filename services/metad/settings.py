@@ -31,7 +31,7 @@ class MetadSettings(DaemonSettings):
     lease_s: float = Field(default=5.0, gt=0)
     """Without a beat for so long a daemon is offline. Longer hides failures, shorter makes some."""
     tick_s: float = Field(default=0.1, gt=0, le=1.0)
-    """How often leases and retries are looked at."""
+    """Seconds between two looks at leases and retries while a job runs; five times as long while none does."""
 
     max_attempts: int = Field(default=3, ge=1, le=100)
     """Failed attempts of a task before its job fails."""

@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 _FORGET_GRAPHD_MS = 3_600_000
 _CLEAR_MS = 1000
+_IDLE_TICKS = 5
+"""Ticks between two looks while no job runs: then only leases, pins and loads end, none of which is due to a tenth of a second."""
 
 
 class Upkeep:
@@ -134,8 +136,11 @@ class Upkeep:
             self._board.changed()
         self._kept = set(kept)
 
+    def _jobs_run(self) -> bool:
+        return any(not job.state.ended for job in self._driver.state.jobs.values())
+
     def _run(self) -> None:
-        while not self._over.wait(self._tick_s):
+        while not self._over.wait(self._tick_s * (1 if self._jobs_run() else _IDLE_TICKS)):
             try:
                 self.tick()
             except AsterismError as error:  # the store's word: readiness says so, and the next tick tries again
