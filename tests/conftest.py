@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.kit import reaper
+from tests.kit.waiting import HANG_S
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -106,9 +107,9 @@ def tf_python(root: Path) -> Path:
 def compose_command() -> list[str]:
     """What runs compose here, v2 or v1, on a Docker engine that answers."""
     docker = shutil.which("docker")
-    if docker is None or subprocess.run([docker, "info"], capture_output=True, timeout=60, check=False).returncode:
+    if docker is None or subprocess.run([docker, "info"], capture_output=True, timeout=HANG_S, check=False).returncode:
         pytest.skip("no Docker engine answers `docker info`")
-    if not subprocess.run([docker, "compose", "version"], capture_output=True, timeout=60, check=False).returncode:
+    if not subprocess.run([docker, "compose", "version"], capture_output=True, timeout=HANG_S, check=False).returncode:
         return [docker, "compose"]
     legacy = shutil.which("docker-compose")
     if legacy is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.kit import bodies
 from tests.kit.compose import GRAPHDS, STORAGEDS, ComposeCluster
+from tests.kit.waiting import HANG_S
 
 pytestmark = [pytest.mark.compose, pytest.mark.timeout(1800)]
 
@@ -43,7 +44,7 @@ def test_the_same_seed_gives_the_same_bytes_from_either_graphd_and_after_a_stora
         first = bodies.answers(graph)
         assert all(bodies.answers(graph) == first for _ in range(3)), "calls take turns over the graphds"
         cluster.compose("restart", STORAGEDS[1])
-        until = time.monotonic() + 90
+        until = time.monotonic() + HANG_S
         while True:
             try:
                 again = bodies.answers(graph)
@@ -59,7 +60,7 @@ def test_a_job_over_http_publishes_what_was_written(cluster: ComposeCluster) -> 
         graph.upsert_nodes([bodies.USERS], "user", features={"age": [33]})
         status, job = cluster.ask(f"{cluster.metad_url()}/api/v1/jobs", {"space": "shop", "kind": "build"})
         assert status in (200, 201, 202), job
-        done = client.wait(int(job["job_id"]), timeout_s=120)
+        done = client.wait(int(job["job_id"]), timeout_s=HANG_S)
         assert (done.state, done.kind) == ("FINISHED", "build"), done.cause
         assert client.manifest("shop").count("NODE", 0) == bodies.USERS + 1
         status, told = cluster.ask(f"{cluster.metad_url()}/api/v1/jobs/{done.job_id}")

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.kit.building import Built, Op, built
+from tests.kit.waiting import HANG_S
 
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from storaged.build.marks import Mark
@@ -247,10 +248,10 @@ def test_a_build_that_is_killed_while_it_links_comes_to_the_same_bytes_and_harms
     images, tables = bytes_of(earlier.output), tables_of(earlier.output)
     task = {"space_id": 1, "schema": SCHEMA.to_dict(), "parts": [0, 1], "cut": 2, "loads": [1, 2], "checkpoint": str(folder / "checkpoint")}
     (tmp_path / "task.json").write_text(json.dumps({**task, "output": str(tmp_path / "out"), "sources": [str(earlier.output)], "checkpoint_rows": 1}))
-    killed = subprocess.run([sys.executable, "-m", "tests.kit.killed_linking", str(tmp_path / "task.json"), str(links)], timeout=120, check=False)
+    killed = subprocess.run([sys.executable, "-m", "tests.kit.killed_linking", str(tmp_path / "task.json"), str(links)], timeout=HANG_S, check=False)
     assert killed.returncode == -signal.SIGKILL
     done = subprocess.run(
-        [sys.executable, "-m", "storaged.build", str(tmp_path / "task.json")], timeout=120, check=True, capture_output=True, text=True
+        [sys.executable, "-m", "storaged.build", str(tmp_path / "task.json")], timeout=HANG_S, check=True, capture_output=True, text=True
     )
     finished = json.loads(done.stdout.splitlines()[-1])["finished"]
     assert [image["digest"] for image in finished["images"]] == whole.digests

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.kit.building import Op, built, write_loads
+from tests.kit.waiting import HANG_S
 
 from asterism_proto.errors import Corrupt, NotFound
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
@@ -60,7 +61,7 @@ def child(task: Path) -> subprocess.Popen[str]:
 
 def said(task: Path) -> tuple[int, list[dict[str, object]]]:
     process = child(task)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=HANG_S)
     assert err == ""
     return process.returncode, [json.loads(line) for line in out.splitlines()]
 
@@ -90,7 +91,7 @@ def test_progress_comes_at_least_twice_a_second(tmp_path: Path) -> None:
         now = time.monotonic()
         gaps.append(now - last)
         last = now
-    process.communicate(timeout=60)
+    process.communicate(timeout=HANG_S)
     assert max(gaps[1:], default=0) < 0.75  # 0.4 s apart, on a machine that does other things too
 
 
@@ -108,7 +109,7 @@ def test_a_killed_build_is_built_again_to_the_same_bytes(tmp_path: Path, how: si
     process = child(task)
     time.sleep(1.2)
     process.send_signal(how)
-    process.communicate(timeout=60)
+    process.communicate(timeout=HANG_S)
     _, lines = said(task)
     shutil.rmtree(tmp_path / "out")
     _, fresh = said(task)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit.building import Op, write_loads
+from tests.kit.waiting import HANG_S
 
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from storaged.store import graph, keys
@@ -58,7 +59,7 @@ def attempt(task: Path, step: str = "", events: int = -1, *, largest_file: int =
         [sys.executable, "-m", "tests.kit.killed_build", str(task), step, str(events)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_S,
         preexec_fn=limit if largest_file else None,
     )
     return Attempt(done.returncode, [json.loads(line) for line in done.stdout.splitlines()])

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from tests.kit.auditing import altered, audited
 from tests.kit.building import Built, Op, Oracle, built, write_loads
+from tests.kit.waiting import HANG_S
 
 from asterism_proto.errors import Corrupt
 from asterism_proto.schema import Schema
@@ -158,9 +159,9 @@ def test_a_build_killed_in_a_step_of_times_goes_on_to_the_same_bytes(tmp_path: P
     task |= {"checkpoint": str(tmp_path / "checkpoint"), "output": str(tmp_path / "out")}
     (tmp_path / "task.json").write_text(json.dumps(task))
     run = [sys.executable, "-m", "tests.kit.killed_build", str(tmp_path / "task.json")]
-    killed = subprocess.run([*run, f"0/{step}", "0"], capture_output=True, timeout=120, check=False)
+    killed = subprocess.run([*run, f"0/{step}", "0"], capture_output=True, timeout=HANG_S, check=False)
     assert killed.returncode == -signal.SIGKILL
-    again = subprocess.run([*run, "", "-1"], capture_output=True, text=True, timeout=120, check=True)
+    again = subprocess.run([*run, "", "-1"], capture_output=True, text=True, timeout=HANG_S, check=True)
     said = [json.loads(line) for line in again.stdout.splitlines()]
     done = [line["step"] for line in said if line.get("is") == "done"]
     assert done[0] == step

@@ -6,6 +6,8 @@ import inspect
 import subprocess
 import sys
 
+from tests.kit.waiting import HANG_S
+
 import asterism
 from asterism_proto import errors
 
@@ -49,7 +51,7 @@ def test_a_trainer_that_imports_the_client_pays_for_no_server() -> None:
         "tensorflow",
     )
     program = f"import sys, asterism; print(*(name for name in {heavy!r} if name in sys.modules))"
-    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60).stdout
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=HANG_S).stdout
     assert out.split() == []
 
 
@@ -59,5 +61,5 @@ def test_the_help_of_the_command_loads_no_server() -> None:
         "import sys\nfrom asterism import cli\ntry:\n    cli.main(['--help'])\nexcept SystemExit as exit:\n    assert not exit.code\n"
         f"print('loaded:', *(name for name in {heavy!r} if name in sys.modules))"
     )
-    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60).stdout
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=HANG_S).stdout
     assert out.splitlines()[-1] == "loaded:"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.kit import pages
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism.aio import facing
@@ -57,7 +58,7 @@ class _Links(HTMLParser):
 def site(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.kit.waiting import HANG_S
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
@@ -20,7 +21,7 @@ def blocks(path: Path, language: str) -> list[str]:
 def test_the_example_of_the_readme_runs(root: Path, tmp_path: Path) -> None:
     (program,) = blocks(root / "README.md", "python")
     program += "\nassert bought.nodes.shape == (32, 10)\nassert len(prices['price']) == 256\nassert items.version == 1\nclient.close()\n"
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.kit.waiting import HANG_S
 
 ROOTS = ("proto", "client", "services")
 CODE_ROOTS = (*ROOTS, "tests", "examples")
@@ -78,7 +79,7 @@ def test_nothing_is_pickled(root: Path) -> None:
 
 
 def tracked(root: Path) -> list[Path]:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True, timeout=60).stdout.decode().split("\0")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True, timeout=HANG_S).stdout.decode().split("\0")
     return [root / name for name in listed if name and (root / name).is_file() and name != "tests/house/test_rooms.py"]
 
 

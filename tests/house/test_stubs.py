@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.kit.waiting import HANG_S
+
 
 def test_the_stubs_are_what_the_proto_files_make(root: Path, tmp_path: Path) -> None:
     folder = root / "proto/asterism_proto/v1"
@@ -20,7 +22,7 @@ def test_the_stubs_are_what_the_proto_files_make(root: Path, tmp_path: Path) -> 
         f"--pyi_out={tmp_path}",
         *map(str, protos),
     ]
-    subprocess.run(command, check=True, timeout=120)
+    subprocess.run(command, check=True, timeout=HANG_S)
     made = {path.name: path.read_bytes() for path in (tmp_path / "asterism_proto/v1").iterdir()}
     held = {path.name: path.read_bytes() for path in folder.glob("*_pb2.py*")}
     assert set(made) == set(held)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 import asterism
 import asterism.aio
@@ -174,7 +175,7 @@ def test_an_asynchronous_graph_goes_to_a_spawned_process_and_draws_the_same(clus
     there.close()
     assert here.poll(60), "the worker gave no answer"
     assert np.array_equal(here.recv(), expected)
-    worker.join(30)
+    worker.join(HANG_S)
     assert worker.exitcode == 0
 
 

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Client, Graph
 from asterism_proto.backups import RECORD, Record
 
-LIMIT_S = 120.0
+LIMIT_S = HANG_S
 SECRET = "hunter2"
 
 
@@ -151,7 +152,7 @@ def test_what_never_became_whole_is_no_backup(source: LocalCluster, kept: Path, 
 
 @pytest.mark.parametrize("name", ["storaged-1", "metad"])
 def test_a_backup_and_a_restore_outlive_daemons_that_are_killed(source: LocalCluster, tmp_path: Path, name: str) -> None:
-    client = source.client(timeout_s=60)
+    client = source.client(timeout_s=HANG_S)
     expected = cases.answers(client.graph("cases"))
     number = client.describe("cases").version
     job = client.submit_job("cases", "backup", options={"to": (tmp_path / "kept").as_uri()})

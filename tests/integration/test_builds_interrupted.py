@@ -10,13 +10,14 @@ import numpy as np
 import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 from asterism import Client, Graph
 from asterism.catalog import Job
 from asterism.formats.rmat import rmat
 
 NODES, EDGES = 200_000, 1_500_000
-WAIT_S = 120.0
+WAIT_S = HANG_S
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +115,7 @@ def test_a_storaged_that_dies_in_a_build_finishes_it_when_it_is_back(cluster: Lo
     job = building(client, graph)
     child = under_way(client, cluster, job.job_id, "storaged-0")
     cluster.kill("storaged-0")
-    child.wait(timeout=10)  # it goes with its parent: nothing builds that nobody watches
+    child.wait(timeout=HANG_S)  # it goes with its parent: nothing builds that nobody watches
     cluster.restart("storaged-0")
     assert_whole(client, graph, client.wait(job.job_id, timeout_s=WAIT_S))
 
@@ -134,8 +135,8 @@ def test_a_space_dropped_in_mid_build_leaves_no_child_and_no_byte(cluster: Local
     job = building(client, graph)
     child = under_way(client, cluster, job.job_id, "storaged-0")
     client.drop_space("big")
-    child.wait(timeout=10)
-    end = time.monotonic() + 20
+    child.wait(timeout=HANG_S)
+    end = time.monotonic() + HANG_S
     while time.monotonic() < end and any(list(cluster.folder.glob("storaged-*/spaces/*"))):
         time.sleep(0.1)
     assert list(cluster.folder.glob("storaged-*/spaces/*")) == []

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 from asterism import Client
 
@@ -74,7 +75,7 @@ def test_a_rebuild_links_what_did_not_change_says_so_and_needs_its_source_no_mor
     assert {name for _, name in shared} >= {"n0.weights.bin", "n0.c0.values.bin", "e0.out.nbr.bin", "e0.in.hot.bin"}
     assert not any(name.startswith("e1.") for _, name in shared)
 
-    end = time.monotonic() + 30
+    end = time.monotonic() + HANG_S
     while any(path.exists() for path in before.values()):  # metad keeps one version
         assert time.monotonic() < end
         time.sleep(0.05)

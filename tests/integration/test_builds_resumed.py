@@ -11,11 +11,12 @@ import numpy as np
 import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 from asterism import Client, Graph
 
 NODES, EDGES = 300_000, 300_000
-WAIT_S = 120.0
+WAIT_S = HANG_S
 BEFORE = 11
 """Steps before the in-edges: rows, weights looked at and five passes of the nodes, and four of the out-edges: sorted, narrow, alias rows, packed."""
 
@@ -50,7 +51,7 @@ def kill_the_child(cluster: LocalCluster, client: Client, job_id: int, child: ps
 
 def kill_storaged(cluster: LocalCluster, client: Client, job_id: int, child: psutil.Process) -> None:
     cluster.kill("storaged-0")
-    child.wait(timeout=10)
+    child.wait(timeout=HANG_S)
     cluster.restart("storaged-0")
 
 

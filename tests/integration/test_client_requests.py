@@ -10,6 +10,7 @@ import time
 import pytest
 from tests.kit import requests
 from tests.kit.requests import READ, WRITE, door, never, raising, slowly
+from tests.kit.waiting import HANG_S
 
 from asterism.aio.opening import STRANDS
 from asterism.aio.strands import awaited
@@ -75,7 +76,7 @@ def test_a_read_that_takes_long_is_asked_of_another_graphd_and_the_slow_one_is_h
     with door(never) as silent, door() as quick:
         transport = turned(GrpcTransport([silent.address, quick.address], hedge=0.05), 0)
         assert 0.05 < ask(transport) < 3
-        assert silent.hung_up.wait(5), "the request that lost was not cancelled"
+        assert silent.hung_up.wait(HANG_S), "the request that lost was not cancelled"
         told = transport.traffic
         assert (told.calls, told.requests, told.hedges, told.hedges_won, told.retries) == (1, 2, 1, 1, 0)
         assert ask(transport) < 1, "an address that lost is passed over for a while"

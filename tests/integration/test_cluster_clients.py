@@ -18,6 +18,7 @@ from tests.kit import cases
 from tests.kit.cluster import LocalCluster
 from tests.kit.forking import check_forks
 from tests.kit.frozen import frozen
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Graph
@@ -51,7 +52,7 @@ def test_a_graph_goes_to_a_process_that_is_begun_anew_and_draws_the_same(graph: 
     there.close()
     assert here.poll(60), "the worker gave no answer"
     assert np.array_equal(here.recv(), graph.sample_edges(50, seed=8).edge_ids)
-    worker.join(30)
+    worker.join(HANG_S)
     assert worker.exitcode == 0
 
 
@@ -69,7 +70,7 @@ for _ in range(2):
 assert all(os.waitpid(pid, 0)[1] == 0 for pid in children)
 assert len(client.graph("cases").sample_nodes(5, seed=1)) == 5
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=HANG_S)
 
 
 @pytest.mark.parametrize("threads", [0, 4])
@@ -109,7 +110,7 @@ def test_a_graphd_that_dies_is_passed_over_and_used_again_later(cluster: LocalCl
         assert np.array_equal(graph.sample_edges(50, seed=8).edge_ids, expected)
     cluster.restart("graphd-1")
     cluster.kill("graphd-0")
-    until = time.monotonic() + 20
+    until = time.monotonic() + HANG_S
     while True:
         try:
             assert np.array_equal(graph.sample_edges(50, seed=8).edge_ids, expected)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.kit import cases, joint_cases
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Graph
@@ -150,9 +151,9 @@ def test_a_standalone_lets_others_in_and_gives_them_the_same_bytes(tmp_path: Pat
     service.start()
     try:
         doors = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
-        with urllib.request.urlopen(f"http://{doors.http_address}/readyz", timeout=5) as reply:
+        with urllib.request.urlopen(f"http://{doors.http_address}/readyz", timeout=HANG_S) as reply:
             assert reply.status == 200
-        with urllib.request.urlopen(f"http://{doors.http_address}/api/v1/spaces", timeout=5) as reply:
+        with urllib.request.urlopen(f"http://{doors.http_address}/api/v1/spaces", timeout=HANG_S) as reply:
             assert reply.status == 200
         with asterism.connect(doors.address) as client:
             outside = cases.answers(cases.load(client, "cases"))

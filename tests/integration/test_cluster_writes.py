@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Client, Graph
@@ -177,7 +178,7 @@ def test_a_published_version_is_served_within_a_second_by_every_graphd(cluster: 
             time.sleep(0.01)
         published = time.monotonic()
         for thread in watchers:
-            thread.join(30)
+            thread.join(HANG_S)
         assert max(served.values()) - published < 1.0
         assert graph.sample_nodes(1).version == 2
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.kit.waiting import HANG_S
 
 from asterism import connect
 from asterism.cli.exits import ExitCode
@@ -19,7 +20,7 @@ from asterism.cli.output import plain
 from asterism.formats import generate
 
 SHOP = generate.Shop(users=300, items=80, categories=5, clicks=2000, buys=600, follows=500, seed=3)
-LIMIT_S = 180
+LIMIT_S = HANG_S
 
 
 class Command:
@@ -50,7 +51,7 @@ class Command:
         """Stop the server with SIGTERM, and give its exit status."""
         if self.server.poll() is None:
             self.server.send_signal(signal.SIGTERM)
-        status = self.server.wait(30)
+        status = self.server.wait(HANG_S)
         if self.server.stdout is not None:
             self.server.stdout.close()
         self.log.close()
@@ -68,7 +69,7 @@ def asterism(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
 
 
 def test_a_served_folder_says_where_it_is_reached(asterism: Command) -> None:
-    with urllib.request.urlopen(f"http://{asterism.told['http_address']}/readyz", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{asterism.told['http_address']}/readyz", timeout=HANG_S) as answer:
         assert answer.status == 200
     status = asterism("status")
     assert status["ready"] is True
@@ -133,7 +134,7 @@ def test_the_command_sees_edges_until_a_time(asterism: Command, tmp_path: Path) 
         graph = client.graph("timed")
         graph.upsert_nodes([0, 1, 2, 3], "n")
         graph.upsert_edges([0, 0, 0], [1, 2, 3], "e", features={"when": [5, 7, 9]})
-        graph.build(timeout_s=120)
+        graph.build(timeout_s=HANG_S)
     asked = ("sample", "neighbors", "timed", 0, "--type", "e", "-n", 3, "--until", 7)
     assert asterism(*asked, "--last")["times"] == [[7, 5, 0]]
     assert asterism(*asked, "--last", "--strict")["nodes"] == [[1, -1, -1]]

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.kit.proxy import Line
 from tests.kit.terminal import Terminal
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism.cli import app
@@ -41,7 +42,7 @@ def fill(client: asterism.Client) -> None:
     features = {"price": ids / 2, "title": titles, "vector": np.stack([ids, -ids], axis=1)}
     shop.upsert_nodes(ids, "item", weights=ids + 1.0, features=features)
     shop.upsert_edges(ids % 20, ids, "buys", weights=ids + 1.0)
-    shop.build(timeout_s=120)
+    shop.build(timeout_s=HANG_S)
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +151,7 @@ def test_ctrl_c_gives_up_what_is_typed_and_what_runs_and_keeps_the_session(addre
             terminal.type("SAMPLE never mind\x03")
             terminal.shows(r"\n.*shop>$")
             line.cut = {"back"}
-            before, until = line.carried, time.monotonic() + 60
+            before, until = line.carried, time.monotonic() + HANG_S
             terminal.type("FETCH PROP ON item $many YIELD id, price;\r")
             terminal.shows(r"price;")
             while line.carried < before + 100:  # more than a ping: the statement is on its way
@@ -258,7 +259,7 @@ def test_a_script_stops_at_its_first_error_with_file_line_and_exit_code(address:
 def test_a_pipe_gets_results_and_nothing_else(address: str, form: str) -> None:
     script = ":param ids = [7, 8]\nUSE shop; FETCH PROP ON item $ids YIELD id, title"
     command = [sys.executable, "-m", "asterism.cli", "--address", address, "console", "--format", form]
-    done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, input=script, capture_output=True, text=True, timeout=HANG_S, check=True)
     out = done.stdout
     assert done.stderr == ""
     seven = 'item "7", \t\x1b[31mred'

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Client, Graph, Load
@@ -143,7 +144,7 @@ def test_writers_deleters_and_makers_at_once_never_part_the_copies_of_an_edge(cl
         thread.start()
     versions = [graph.build().version]
     for thread in threads:
-        thread.join(120)
+        thread.join(HANG_S)
     assert not faults
     versions.append(graph.build().version)
     assert versions == sorted(versions)

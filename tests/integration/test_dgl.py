@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.kit import dgl_env
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 from asterism import ingest
 
@@ -40,7 +41,7 @@ def cluster(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             source, files = SCHEMAS / f"{space}.yaml", shared / "data" / folder
             client.create_space(space, ingest.schema_of(source, root=files))
             ingest.load(client, space, source, root=files, on_bad_rows="skip", rejects=tmp_path_factory.mktemp("rejects") / f"{space}.csv")
-            client.graph(space).build(timeout_s=120)
+            client.graph(space).build(timeout_s=HANG_S)
         yield running
 
 
@@ -75,7 +76,7 @@ def test_models_learn_as_much_from_labors_batches_that_meet_fewer_nodes(
         told = ("--seeds", 2, "--epochs", 3)
         files = shared / "data/facebook"
         out = dgl_env.run(
-            dgl_python, root / "examples/sharing.py", served.addresses, files, *told, home=tmp_path, timeout_s=480.0, more={"PYTHONPATH": rooms}
+            dgl_python, root / "examples/sharing.py", served.addresses, files, *told, home=tmp_path, timeout_s=HANG_S, more={"PYTHONPATH": rooms}
         )
     lines = [line.rsplit(maxsplit=5) for line in out.splitlines()]
     found = {line[0]: (float(line[1]), float(line[4])) for line in lines if line[0] in ("neighbor sampling", "LABOR-0", "LABOR-1")}

@@ -17,6 +17,7 @@ from tests.kit import cases
 from tests.kit.cluster import LocalCluster
 from tests.kit.forking import check_forks
 from tests.kit.frozen import frozen
+from tests.kit.waiting import HANG_S
 
 import asterism
 import asterism.aio
@@ -72,7 +73,7 @@ def test_whoever_builds_sees_what_was_built_at_once_and_others_soon(cluster: Loc
     seen = [other.sample_nodes(1).version]
     built = graph.build().version
     assert graph.sample_nodes(1).version == built > seen[0]
-    until = time.monotonic() + 10
+    until = time.monotonic() + HANG_S
     while seen[-1] < built and time.monotonic() < until:
         seen.append(other.sample_nodes(1).version)
     assert seen[-1] == built
@@ -121,7 +122,7 @@ def test_a_storaged_that_dies_is_told_of_and_asked_again_later(cluster: LocalClu
         graph.sample_edges(200, seed=9)
     cluster.restart("storaged-1")
     assert np.array_equal(edges(graph), expected)
-    before, until = graph.client.traffic.direct, time.monotonic() + 20
+    before, until = graph.client.traffic.direct, time.monotonic() + HANG_S
     while graph.client.traffic.direct == before and time.monotonic() < until:
         assert np.array_equal(edges(graph), expected)
         time.sleep(0.1)
@@ -137,7 +138,7 @@ def test_a_call_ends_at_its_deadline_while_a_storaged_says_nothing(cluster: Loca
             with pytest.raises(asterism.Unavailable):
                 edges(graph)
             assert time.monotonic() - begun < 5
-        until = time.monotonic() + 20
+        until = time.monotonic() + HANG_S
         while True:
             try:
                 assert np.array_equal(edges(graph), expected)
@@ -187,7 +188,7 @@ def test_a_graph_goes_to_a_process_that_is_begun_anew_and_asks_storageds_there(g
     found, direct = here.recv()
     assert np.array_equal(found, expected)
     assert direct == 1
-    worker.join(30)
+    worker.join(HANG_S)
     assert worker.exitcode == 0
 
 
@@ -210,7 +211,7 @@ def test_an_event_loop_asks_storageds_from_threads(cluster: LocalCluster, graph:
 
 def test_a_trainer_without_the_services_is_told_what_to_install() -> None:
     program = "import sys, asterism; sys.modules['numba'] = None; asterism.connect('localhost:9669', direct=True)"
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S)
     assert ended.returncode == 1
     assert "pip install 'asterism[services]'" in ended.stderr.splitlines()[-1]
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit import euler_graph
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Client, Graph, ingest
@@ -125,7 +126,7 @@ def test_the_command_loads_a_folder_or_file_of_euler_s(tmp_path: Path) -> None:
     written(folder, told)
     (folder / "euler.meta").write_bytes(euler_graph.meta(told, ["0", "1"], ["1", "0"]))
     command = [sys.executable, "-m", "asterism.cli", "--path", str(tmp_path / "db"), "--json", "load", "g", str(folder / "graph.json"), "--create"]
-    done = subprocess.run([*command, "--build"], capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run([*command, "--build"], capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
     assert json.loads(done.stdout)["load"]["edges"] == 12
     with asterism.open(tmp_path / "db", space="g", mode="r") as graph:

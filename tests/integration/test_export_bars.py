@@ -13,6 +13,7 @@ import termios
 from pathlib import Path
 
 from tests.kit.large_graph import LargeGraph
+from tests.kit.waiting import HANG_S
 
 from asterism import export
 
@@ -31,7 +32,7 @@ def shown(*words: object, columns: int = 80) -> str:
                 seen += piece
         except OSError:  # the other end is closed
             pass
-        assert process.wait(60) == 0, seen[-2000:]
+        assert process.wait(HANG_S) == 0, seen[-2000:]
     os.close(master)
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
 

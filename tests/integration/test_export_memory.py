@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.kit.control_group import memory_group
+from tests.kit.waiting import HANG_S
 
 MIB = 1 << 20
 LIMIT_MIB = 256
@@ -33,7 +34,7 @@ def test_an_export_stays_in_its_memory_whatever_the_graph(tmp_path: Path, sparse
     try:
         with memory_group(LIMIT_MIB * MIB) as prefix:
             command = [*prefix, sys.executable, "-c", program, str(tmp_path / "out")]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     except OSError as error:
         pytest.skip(f"this machine lets no memory group be made: {error}")
     assert done.returncode == 0, f"{done.returncode}: {done.stderr[-2000:]}"

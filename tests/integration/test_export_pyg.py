@@ -11,6 +11,7 @@ import pytest
 from tests.integration.test_export_chunks import mixed
 from tests.integration.test_export_verify import USERS
 from tests.kit.flat_graph import FlatGraph, generate
+from tests.kit.waiting import HANG_S
 
 from asterism import export
 from asterism_proto.errors import InvalidRequest, NotFound
@@ -22,7 +23,7 @@ LOADER = Path(__file__).parents[1] / "kit/pyg/load_partitions.py"
 def loaded(python: Path, folder: Path, into: Path) -> list[dict[str, Any]]:
     into.mkdir()
     command = [str(python), str(LOADER), str(folder), str(into)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return [dict(np.load(into / f"part{part}.npz")) for part in range(len(list(into.iterdir())))]
 

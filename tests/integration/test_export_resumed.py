@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.kit.flat_graph import FlatGraph, generate
 from tests.kit.killed_export import SCHEMA
+from tests.kit.waiting import HANG_S
 
 from asterism import export
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound, Unavailable
@@ -54,7 +55,7 @@ class Unscannable(FlatGraph):
 
 def test_an_export_that_is_killed_at_any_boundary_goes_on_to_the_same_checksums(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.kit.killed_export", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads(done.stdout)
     assert told["moments"] > 60

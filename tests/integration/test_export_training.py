@@ -12,6 +12,7 @@ import pytest
 from tests.kit import dgl_env
 from tests.kit.flat_graph import FlatEdges, FlatGraph, FlatNodes
 from tests.kit.partitions import write_input
+from tests.kit.waiting import HANG_S
 
 from asterism import export
 from asterism_proto.schema import Schema
@@ -56,7 +57,7 @@ def accuracies(folder: Path, shared: Path, python: Path, *, seeds: int, epochs: 
     assert report.edge_cut > 0
     write_input(flat, folder / "input.npz", names={"paper": "_N", "paper:cites:paper": "_N:_E:_N"})
     script = dgl_env.SCRIPTS / "train_sage.py"
-    out = dgl_env.run(python, script, report.config, folder / "input.npz", folder, seeds, epochs, home=folder, timeout_s=1700)
+    out = dgl_env.run(python, script, report.config, folder / "input.npz", folder, seeds, epochs, home=folder, timeout_s=HANG_S)
     told = json.loads(out.splitlines()[-1])
     print(told)
     return told["served"], told["whole"]

@@ -12,12 +12,13 @@ import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import Witness, edges_of, settled
 from tests.kit.small_disk import SmallDisk, small_disk
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Client, Graph
 from asterism.catalog import Job
 
-WAIT_S = 60.0
+WAIT_S = HANG_S
 SCHEMA = {
     "parts": 3,
     "direction": "both",

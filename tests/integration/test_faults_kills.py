@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import Witness, edges_of, settled
+from tests.kit.waiting import HANG_S
 
 from asterism import Client
 from asterism.catalog import Job
 
 LEASE_S = 1.5
-WAIT_S = 90.0
+WAIT_S = HANG_S
 SCHEMA = {
     "parts": 4,
     "direction": "both",

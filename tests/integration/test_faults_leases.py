@@ -19,12 +19,13 @@ import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import Witness, builds, edges_of, settled
+from tests.kit.waiting import HANG_S
 
 from asterism import Client, Graph
 from asterism.catalog import Job
 
 LEASE_S = 1.5
-WAIT_S = 60.0
+WAIT_S = HANG_S
 SCHEMA = {"parts": 4, "direction": "both", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}}
 NODES, EDGES = 20_000, 60_000
 PASS = "sweep"
@@ -155,7 +156,7 @@ def test_a_build_dies_with_its_storaged_even_where_it_stands_still(cluster: Loca
     job, child = held_in_mid_build(cluster, client, graph, "storaged-1")
     child.send_signal(signal.SIGSTOP)
     cluster.kill("storaged-1")
-    child.wait(timeout=5)
+    child.wait(timeout=HANG_S)
     cluster.faults["storaged-1"].set()
     cluster.restart("storaged-1")
     assert_published(client, job)
@@ -217,7 +218,7 @@ def test_a_second_daemon_on_a_folder_is_refused_with_the_one_that_has_it(cluster
         [sys.executable, "-m", role, "--data", str(cluster.folder_of(name)), "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
     )
     assert second.returncode == 2

@@ -11,10 +11,11 @@ import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import builds, edges_of, settled
+from tests.kit.waiting import HANG_S
 
 from asterism import Client, Conflict, NotFound
 
-WAIT_S = 60.0
+WAIT_S = HANG_S
 STOP_S = 1.0
 SCHEMA = {
     "parts": 1,

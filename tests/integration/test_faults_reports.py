@@ -10,6 +10,7 @@ import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import Witness, edges_of, settled
 from tests.kit.metad import SCHEMA, Counter, finished
+from tests.kit.waiting import HANG_S
 
 from asterism import Client
 from asterism_proto.errors import Stale
@@ -18,7 +19,7 @@ from asterism_proto.v1 import metad_pb2 as mpb
 from daemonkit.channels import RemoteTransport
 
 LEASE_S = 4.0
-WAIT_S = 60.0
+WAIT_S = HANG_S
 A, B = "storaged-a", "storaged-b"
 
 

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import edges_of, settled
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Client, Graph
 from metad.store.rocks import RocksStore
 
-WAIT_S = 120.0
+WAIT_S = HANG_S
 SCHEMA = {
     "parts": 8,
     "direction": "both",

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import Witness, edges_of, settled
+from tests.kit.waiting import HANG_S
 
 from asterism import Client, ingest
 from asterism.formats.generate import Shop, write_numpy
@@ -88,7 +89,7 @@ def test_a_load_that_is_killed_before_and_after_every_one_of_its_calls_comes_to_
         [sys.executable, "-c", KILLED_LOAD, cluster.addresses, "killed", str(source), str(CHUNK_ROWS)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANG_S,
         check=False,
     )
     assert killed.returncode == 0, killed.stderr
@@ -175,15 +176,15 @@ def test_a_version_that_was_built_while_others_wrote_is_the_state_at_its_cut_and
         try:
             for _ in range(3):
                 acknowledged = max(oracle.commits)
-                job = graph.build(timeout_s=60)
+                job = graph.build(timeout_s=HANG_S)
                 assert job.cut >= acknowledged, "a write that was acknowledged before the submit is not in"
                 cuts[job.version] = job.cut
         finally:
             over.set()
             for writer in writers:
-                writer.join(30)
+                writer.join(HANG_S)
         assert faults == []
-        newest = graph.build(timeout_s=60)
+        newest = graph.build(timeout_s=HANG_S)
         assert newest.cut == max(oracle.commits)
         cuts[newest.version] = newest.cut
         time.sleep(0.2)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism_proto.methods import Method
@@ -36,7 +37,7 @@ def wide(client: asterism.Client, name: str, value: int) -> asterism.Graph:
         load.write_nodes(chunk, "n", ids, features={"x": rows})
     load.commit()
     graph = client.graph(name)
-    graph.build(timeout_s=120)
+    graph.build(timeout_s=HANG_S)
     return graph
 
 
@@ -48,13 +49,13 @@ def check_wide(graph: asterism.Graph, value: int) -> None:
 
 
 def test_more_features_than_a_reply_holds_are_asked_for_in_pieces(cluster: LocalCluster, tmp_path: Path) -> None:
-    check_wide(wide(cluster.client(timeout_s=120), "wide", 0), 0)
+    check_wide(wide(cluster.client(timeout_s=HANG_S), "wide", 0), 0)
     with asterism.open(tmp_path) as client:
         check_wide(wide(client, "wide", 0), 0)
 
 
 def test_every_kind_of_feature_is_the_same_in_pieces_as_in_one(cluster: LocalCluster) -> None:
-    client = cluster.client(timeout_s=120)
+    client = cluster.client(timeout_s=HANG_S)
     graph = cases.load(client, "kinds")
     people, papers = np.resize(np.append(cases.person_ids(), [-1, 5]), 450), np.resize(np.arange(-1, cases.PAPERS + 2), 200)
     edges = np.resize(np.arange(-1, cases.WRITES + 3, 5), 600)
@@ -76,7 +77,7 @@ def test_every_kind_of_feature_is_the_same_in_pieces_as_in_one(cluster: LocalClu
 
 
 def test_pieces_are_of_one_version_though_another_is_published_meanwhile(cluster: LocalCluster) -> None:
-    graph = wide(cluster.client(timeout_s=120), "moving", 0)
+    graph = wide(cluster.client(timeout_s=HANG_S), "moving", 0)
     check_wide(graph, 0)
     asked, lock = [0], threading.Lock()
 
@@ -92,7 +93,7 @@ def test_pieces_are_of_one_version_though_another_is_published_meanwhile(cluster
             with lock:
                 asked[0] += 1
                 if asked[0] == 9:
-                    wide(cluster.client(timeout_s=120), "moving", 1000)
+                    wide(cluster.client(timeout_s=HANG_S), "moving", 1000)
             reply = self.inner.call(method, request, timeout_s)
             self.versions.add(reply.head.version)
             return reply

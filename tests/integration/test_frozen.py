@@ -13,6 +13,7 @@ from tests.kit import cases
 from tests.kit.cluster import LocalCluster
 from tests.kit.doors import doors, echo
 from tests.kit.frozen import frozen
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism_proto.arrays import Frame
@@ -35,7 +36,7 @@ def refused_after(graph: asterism.Graph, address: str) -> float:
 
 def test_a_frozen_storaged_fails_calls_long_before_their_time_is_up_and_answers_again_once_it_goes_on() -> None:
     with LocalCluster(2) as cluster:
-        graph = cases.load(cluster.client(timeout_s=60), "cases")
+        graph = cases.load(cluster.client(timeout_s=HANG_S), "cases")
         expected = graph.sample_edges(500, seed=8).edge_ids
         daemon = cluster["storaged-1"]
         with frozen(daemon.pid):
@@ -62,7 +63,7 @@ def test_a_frozen_storaged_fails_calls_long_before_their_time_is_up_and_answers_
 
 def test_a_frozen_storaged_that_only_grpc_leads_to_is_noticed_too() -> None:
     with LocalCluster(2, flags={"storaged": ["--stream-listen", ""]}) as cluster:
-        graph = cases.load(cluster.client(timeout_s=60), "cases")
+        graph = cases.load(cluster.client(timeout_s=HANG_S), "cases")
         graph.sample_edges(500, seed=8)
         with frozen(cluster["storaged-1"].pid), asterism.connect(cluster.addresses, timeout_s=20) as client:
             begun = time.monotonic()
@@ -88,11 +89,11 @@ def test_a_daemon_that_falls_silent_is_unavailable_whatever_it_said_of_its_reply
 
         def greet() -> None:
             connection, _ = silent.accept()
-            receive(connection, GREETING.size, time.monotonic() + 5)
+            receive(connection, GREETING.size, time.monotonic() + HANG_S)
             connection.sendall(GREETING.pack(MAGIC, 0, 7))
             found.grpc.stop(0)
             connection.sendall((REPLY.pack(MAGIC, 0, 100) + bytes(100))[:said])
-            ended.wait(30)
+            ended.wait(HANG_S)
             connection.close()
 
         ended = threading.Event()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.kit.waiting import HANG_S
 
 import asterism
 from graphd.news import News
@@ -52,12 +53,12 @@ def test_a_version_that_graphd_hears_of_when_it_is_asked_for_is_waited_for_until
             seen: list[int] = []
             asker = threading.Thread(target=lambda: seen.append(sum(len(batch.ids) for batch in graph.at(2).scan_nodes("n"))))
             asker.start()
-            assert asking.wait(20), "graphd waits for the news"
+            assert asking.wait(HANG_S), "graphd waits for the news"
             heard.set()
             asker.join(GRACE_S)
             assert asker.is_alive(), "storaged reads its files"
             readable.set()
-            asker.join(20)
+            asker.join(HANG_S)
         finally:
             heard.set()
             readable.set()

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import cast
 
 import pytest
+from tests.kit.waiting import HANG_S
 
 from asterism.transport import GrpcTransport
 from asterism_proto.errors import ALL, AsterismError, Busy, Deadline, Internal, InvalidRequest, Unavailable
@@ -59,12 +60,12 @@ def test_a_call_beyond_the_queue_is_refused_while_those_before_it_still_wait() -
 
     def answer(request: metad_pb2.SpaceRequest, call: Call) -> common_pb2.Space:
         entered.set()
-        release.wait(10)
+        release.wait(HANG_S)
         return common_pb2.Space(name="shop")
 
     with door(answer, workers=1, queue=2) as transport:
         waiting = [transport.start(METHOD, REQUEST, 10)]
-        assert entered.wait(5)
+        assert entered.wait(HANG_S)
         waiting += [transport.start(METHOD, REQUEST, 10) for _ in range(2)]
         time.sleep(0.2)  # let both arrive
         with pytest.raises(Busy, match="3 calls wait or run already; ask again"):
@@ -181,14 +182,14 @@ def test_a_caller_with_one_call_does_not_wait_behind_all_those_of_another() -> N
         assert sum(thread.is_alive() for thread in threads) > 15, "the heavy one still has most of its calls before it"
         assert took < 0.5, "in turn it would be 0.8 s"
         for thread in threads:
-            thread.join(20)
+            thread.join(HANG_S)
 
 
 def test_a_caller_who_fills_the_queue_leaves_another_his_share() -> None:
     release = threading.Event()
 
     def answer(request: metad_pb2.SpaceRequest, call: Call) -> common_pb2.Space:
-        release.wait(10)
+        release.wait(HANG_S)
         return common_pb2.Space(name=request.space)
 
     with door(answer, workers=2, queue=6) as transport:
@@ -198,10 +199,10 @@ def test_a_caller_who_fills_the_queue_leaves_another_his_share() -> None:
             ask(transport)
         other = GrpcTransport(transport.address)
         found: list[object] = []
-        late = threading.Thread(target=lambda: found.append(other._send(METHOD, METHOD.pack(REQUEST), time.monotonic() + 10)))  # not tried again
+        late = threading.Thread(target=lambda: found.append(other._send(METHOD, METHOD.pack(REQUEST), time.monotonic() + HANG_S)))  # not tried again
         late.start()
         time.sleep(0.2)
         release.set()
-        late.join(10)
+        late.join(HANG_S)
         assert len(found) == 1
         assert [cast(common_pb2.Space, call.result()).name for call in waiting] == ["shop"] * 8

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 from tests.law.checks import require_counts
 from tests.law.checks.budgeted import EDGES, NODES, law_of
 
@@ -31,13 +32,13 @@ def load(client: Client) -> None:
     for name, rows in zip(names, EDGES.values(), strict=True):
         src, dst, weights = zip(*rows, strict=True)
         graph.upsert_edges(src, dst, name, weights=weights)
-    graph.build(timeout_s=120)
+    graph.build(timeout_s=HANG_S)
     client.create_space("hub", {"parts": 5, "direction": "both", "nodes": {"n": {}}, "edges": {"n:to:n": {}}})
     hub = client.graph("hub")
     hub.upsert_nodes(np.arange(LEAVES + 2), "n")
     # Node 0 leads to all leaves, node 1 to leaf 2 and 3; leaf 2 so has a budget of 1/2 and a little, all others but 3 next to none.
     hub.upsert_edges(np.concatenate([np.zeros(LEAVES, np.int64), [1, 1]]), np.concatenate([np.arange(2, LEAVES + 2), [2, 3]]), "to")
-    hub.build(timeout_s=120)
+    hub.build(timeout_s=HANG_S)
 
 
 @pytest.fixture(scope="module", params=["embedded", "three storageds"])

@@ -12,6 +12,7 @@ import pytest
 from tests.kit import conditional
 from tests.kit.bodies import assert_follows
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 from typer.testing import CliRunner
 
 import asterism
@@ -31,7 +32,7 @@ ROWS = np.array([0, 3, 7, 399])
 
 def add(client: Client, space: str, indexes: list[tuple[str, str]]) -> None:
     for on, kind in indexes:
-        job = client.wait(client.submit_job(space, "index", options={"type": "item", "on": on, "kind": kind}).job_id, timeout_s=120)
+        job = client.wait(client.submit_job(space, "index", options={"type": "item", "on": on, "kind": kind}).job_id, timeout_s=HANG_S)
         assert (job.state, job.options["on"]) == ("FINISHED", on)
 
 
@@ -126,7 +127,7 @@ def test_a_build_keeps_the_indexes_of_the_version_before_and_an_index_can_be_dro
     linked = [units.built for task in job.tasks if task.result for units in task.result.units]
     assert not any(linked)
     graph.upsert_nodes(np.array([400]), "item", weights=np.array([3.0]), features={"price": np.array([7.5], np.float32)})
-    graph.build(timeout_s=120)
+    graph.build(timeout_s=HANG_S)
     assert [(index.column, index.kind) for index in client.manifest("kept").indexes] == [("brand", "hash")]
     assert graph.explain.sample_nodes(1, "item", where="brand is null", seed=1).condition == "index on brand (hash)"
     drawn = graph.sample_nodes(1000, "item", where="brand is null", weighted=False, replace=True, seed=1).nodes

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from tests.kit import conditional
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Client, Graph
 
-LIMIT_S = 120.0
+LIMIT_S = HANG_S
 INDEXES = [("brand", "hash"), ("price", "range")]
 CONDITIONS = ("brand == 'a'", "price > 3")
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 from tests.law.checks.basis import require_counts
 
 import asterism
@@ -59,7 +60,7 @@ def load(client: Client, space: str, schema: dict[str, Any] = SCHEMA) -> Graph:
         features = {"price": PRICE[rows], "stars": STARS[rows]}
         graph.upsert_edges(SRC[rows], DST[rows], "buys", weights=WEIGHT[rows], features=features)
     graph.upsert_edges(DST[:500], DST[500:1000], "like", features={"stars": STARS[:500]})
-    graph.build(timeout_s=120)
+    graph.build(timeout_s=HANG_S)
     return graph
 
 
@@ -83,7 +84,7 @@ def test_every_version_has_what_the_schema_declares(client: Client, graph: Graph
     assert graph.explain.sample_nodes(9, "user", where="home == 'a'", seed=1).condition == "index on home (hash)"
     with pytest.raises(InvalidRequest, match="the schema declares it"):
         client.submit_job("shop", "index", options={"type": "buys", "on": "price", "kind": "range", "drop": "yes"})
-    assert client.wait(client.submit_job("shop", "audit").job_id, timeout_s=120).state == "FINISHED"
+    assert client.wait(client.submit_job("shop", "audit").job_id, timeout_s=HANG_S).state == "FINISHED"
 
 
 @pytest.mark.parametrize("where", ASKED)
@@ -157,7 +158,9 @@ def test_jobs_index_what_lies_beside_the_edges_and_nothing_else(client: Client) 
     with pytest.raises(AsterismError, match="column of the edge itself"):
         client.submit_job("bare", "index", options={**options, "on": "dst.id"})
     for on, kind in (("weight", "range"), ("dst", "hash")):
-        assert client.wait(client.submit_job("bare", "index", options={**options, "on": on, "kind": kind}).job_id, timeout_s=120).state == "FINISHED"
+        assert (
+            client.wait(client.submit_job("bare", "index", options={**options, "on": on, "kind": kind}).job_id, timeout_s=HANG_S).state == "FINISHED"
+        )
     for where, satisfied in (("weight > 1", WEIGHT > 1), ("dst in (3, 5)", np.isin(DST, [3, 5]))):
         assert graph.explain.sample_edges(9, "buys", where=where, seed=1).condition.startswith("index on ")
         assert_follows(graph.sample_edges(20_000, "buys", where=where, weighted=False, seed=2).edge_ids, satisfied.astype(np.float64))
@@ -165,7 +168,7 @@ def test_jobs_index_what_lies_beside_the_edges_and_nothing_else(client: Client) 
         graph.sample_neighbors(np.full(9000, BUSY), "buys", 1, where="weight > 1", seed=2, edge_ids=True).edge_ids.ravel(),
         np.where((SRC == BUSY) & (WEIGHT > 1), WEIGHT, 0).astype(np.float64),
     )
-    assert client.wait(client.submit_job("bare", "audit").job_id, timeout_s=120).state == "FINISHED"
+    assert client.wait(client.submit_job("bare", "audit").job_id, timeout_s=HANG_S).state == "FINISHED"
 
 
 @pytest.mark.parametrize(
@@ -222,14 +225,14 @@ def test_they_come_back_from_a_backup_and_are_made_again_where_they_are_damaged(
         other = load(here, "shop")
         assert draws(other) == expected
         sealed = here.manifest("shop")
-        here.backup("shop", tmp_path / "shop", timeout_s=120)
+        here.backup("shop", tmp_path / "shop", timeout_s=HANG_S)
         with asterism.open(tmp_path / "elsewhere") as there:
-            there.restore(tmp_path / "shop", timeout_s=120)
+            there.restore(tmp_path / "shop", timeout_s=HANG_S)
             assert there.manifest("shop").digest == sealed.digest
             assert draws(there.graph("shop")) == expected
-            there.graph("shop").build(timeout_s=120)
+            there.graph("shop").build(timeout_s=HANG_S)
             assert there.manifest("shop").indexes == sealed.indexes
-            assert there.wait(there.submit_job("shop", "audit").job_id, timeout_s=120).state == "FINISHED"
+            assert there.wait(there.submit_job("shop", "audit").job_id, timeout_s=HANG_S).state == "FINISHED"
         cluster.kill("storaged-0")
         build = cluster.folder_of("storaged-0") / "spaces" / str(sealed.space_id) / "builds" / str(sealed.job_id)
         files = sorted(file for what in ("order", "keys", "tree", "rows") for file in build.glob(f"parts/*/e*.x*.{what}.bin") if file.stat().st_size)

@@ -21,6 +21,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 from asterism import Client
 from asterism.catalog import Job
@@ -31,7 +32,7 @@ from storaged.store import graph, keys
 from storaged.store.graph import Block, GraphStore
 
 NODES, EDGES = 200_000, 1_500_000
-WAIT_S = 120.0
+WAIT_S = HANG_S
 WHOLE = {"link": "no"}
 """Of a build: all of it, so that it takes its time."""
 COLUMNS = {"row": np.int64, "id": np.int64, "probability": np.float64, "alias_row": np.int64, "alias_id": np.int64, "weight": np.float32}
@@ -334,7 +335,7 @@ def test_rows_a_second_and_the_time_that_is_left_are_told_while_a_job_runs(clust
     guesses = [(look.eta_s, ended - at) for at, look in told if look.eta_s > 0]
     assert guesses
     assert min(abs(guess - truth) for guess, truth in guesses) < 5.0
-    with urllib.request.urlopen(f"http://{cluster['metad'].http_address}/api/v1/jobs/{job.job_id}", timeout=10) as reply:
+    with urllib.request.urlopen(f"http://{cluster['metad'].http_address}/api/v1/jobs/{job.job_id}", timeout=HANG_S) as reply:
         assert json.load(reply)["progress"]["rows_per_s"] is None, "nothing runs any more"
 
 

@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 from tests.kit import cases
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Graph
@@ -101,7 +102,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         load.write_edges(3, "has", pages[owners], owned)
         load.commit()
         graph = client.graph("scale")
-        graph.build(timeout_s=300)
+        graph.build(timeout_s=HANG_S)
         src, types = np.concatenate([heads, owners]), np.repeat([0, 1], [LINKS, HAS])
         dst, eids = np.concatenate([pages[tails], owned]), np.concatenate([np.arange(LINKS), np.arange(HAS)])
         weights = np.concatenate([link_weights.astype(np.float64), np.ones(HAS)])

@@ -11,6 +11,7 @@ import numpy as np
 import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 from asterism import Client, Graph
 from asterism.catalog import Job
@@ -22,7 +23,7 @@ from storaged.store.engine import RocksEngine
 from storaged.store.graph import FAMILIES
 
 NODES, EDGES = 20_000, 60_000
-WAIT_S = 60.0
+WAIT_S = HANG_S
 FAST = ["--heartbeat-interval-s", "0.2", "--lease-s", "2"]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from tests.kit import cases
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Graph
@@ -232,7 +233,7 @@ def test_a_source_of_any_degree_is_asked_and_not_read(client: asterism.Client) -
     load.write_edges(1, "to", np.zeros(many, np.int64), np.arange(many) * 2, ends_known=True)
     load.commit()
     hub = client.graph("hub")
-    hub.build(timeout_s=300)
+    hub.build(timeout_s=HANG_S)
     links = hub.link_seeds(np.tile([[0, 4]], (64, 1)), "to", mode="triplet", amount=50, seed=1)
     assert links.negatives is not None
     assert (links.negatives % 2 == 1).all()

@@ -14,6 +14,7 @@ import psutil
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 MIB = 1 << 20
 PROCESSES = 4
@@ -44,7 +45,7 @@ def resident(cluster: LocalCluster) -> dict[str, float]:
 
 
 def in_flight(cluster: LocalCluster, name: str) -> float:
-    with urllib.request.urlopen(f"http://{cluster[name].http_address}/metrics", timeout=10) as reply:
+    with urllib.request.urlopen(f"http://{cluster[name].http_address}/metrics", timeout=HANG_S) as reply:
         lines = reply.read().decode().splitlines()
     return float(next(line for line in lines if line.startswith("asterism_calls_in_flight")).rsplit(" ", 1)[1])
 
@@ -54,7 +55,7 @@ def in_flight(cluster: LocalCluster, name: str) -> float:
 )
 def test_trainers_get_right_answers_while_a_graphd_is_killed(clients: int, seconds: float) -> None:
     with LocalCluster(3, 2) as cluster:
-        graph = cases.load(cluster.client(timeout_s=120), "cases")
+        graph = cases.load(cluster.client(timeout_s=HANG_S), "cases")
         expected = {name: digest for name, digest in cases.answers(graph).items() if any(word in name for word in SAMPLING)}
         assert len(expected) > 40
         before = resident(cluster)
@@ -77,7 +78,7 @@ def test_trainers_get_right_answers_while_a_graphd_is_killed(clients: int, secon
         print(f"MiB more: { {name: round(more) for name, more in grown.items()} }")
         assert max(grown.values()) <= MORE_MIB
         assert cases.answers(graph) == cases.answers(cluster.client().graph("cases"))
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + HANG_S
         while any(in_flight(cluster, name) > 0 for name in ("graphd-0", "storaged-0")) and time.monotonic() < deadline:
             time.sleep(0.1)
         assert [in_flight(cluster, name) for name in ("graphd-0", "storaged-0")] == [0, 0]

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 from tests.kit.whole import edges_of, nodes_of
 
 import asterism
@@ -194,7 +195,7 @@ def test_no_library_is_imported_that_the_object_is_not_of() -> None:
         "try:\n    o.read_tables(object(), Asked())\nexcept o.InvalidRequest as error:\n    assert 'DGLGraph' in str(error)\n"
         "print(*({'torch', 'torch_geometric', 'dgl', 'networkx', 'scipy', 'pandas', 'igraph', 'pyarrow', 'numba'} & set(sys.modules)))"
     )
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60).stdout.split() == []
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=HANG_S).stdout.split() == []
 
 
 def test_a_load_that_can_not_be_given_up_either_fails_with_what_went_wrong_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.kit.metad import SCHEMA, finished
+from tests.kit.waiting import HANG_S
 
 from asterism_proto.errors import NotFound, Unavailable
 from asterism_proto.methods import BEATS, CATALOG
@@ -27,7 +28,7 @@ class Door:
         self.metad = Metad(MetadSettings(data=folder, listen="127.0.0.1:0", http_listen="127.0.0.1:0", stop_grace_s=1))
         self.metad.start()
         self.metad.open_ports()
-        self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.metad.http_port}", timeout=10)
+        self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.metad.http_port}", timeout=HANG_S)
         self.grpc = RemoteTransport(f"127.0.0.1:{self.metad.grpc_port}")
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.kit.metad import Desk, edges, finished
+from tests.kit.waiting import HANG_S
 
 from asterism_proto.errors import Conflict, Corrupt
 from asterism_proto.v1 import common_pb2 as pb
@@ -184,7 +185,7 @@ def test_a_metad_process_starts_ends_on_sigterm_and_survives_sigkill(tmp_path: P
                 stdout=out,
                 stderr=out,
             )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + HANG_S
         while "http_port=" not in log.read_text():
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline
@@ -193,10 +194,10 @@ def test_a_metad_process_starts_ends_on_sigterm_and_survives_sigkill(tmp_path: P
 
     for number, how in enumerate((signal.SIGTERM, signal.SIGKILL, signal.SIGTERM), start=1):
         process, port = start()
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=5) as reply:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=HANG_S) as reply:
             assert f'"incarnation":{number}' in reply.read().decode()
         process.send_signal(how)
-        assert process.wait(20) == (0 if how is signal.SIGTERM else -signal.SIGKILL)
+        assert process.wait(HANG_S) == (0 if how is signal.SIGTERM else -signal.SIGKILL)
 
 
 def test_a_catalog_that_is_not_what_was_published_is_refused_and_lets_go_of_its_folder(lives: Lives, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 from tests.kit.bodies import assert_follows
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Graph
@@ -74,7 +75,7 @@ def written(client: asterism.Client, space: str) -> Graph:
     src, dst, weight, times = pairs()
     for rows in (slice(0, 1500), slice(1500, EDGES)):
         graph.upsert_edges(src[rows], dst[rows], "with", weights=weight[rows], features={"times": times[rows]})
-    graph.build(timeout_s=120)
+    graph.build(timeout_s=HANG_S)
     return graph
 
 
@@ -181,7 +182,7 @@ def test_hygiene_is_shown_over_http_with_its_version_and_with_its_job(tmp_path: 
             written(client, "shop")
             job = client.jobs("shop")[0]
         root = f"http://{doors.http_address}/api/v1"
-        with urllib.request.urlopen(f"{root}/spaces/shop/versions/1/hygiene", timeout=5) as reply:
+        with urllib.request.urlopen(f"{root}/spaces/shop/versions/1/hygiene", timeout=HANG_S) as reply:
             shown = json.load(reply)
         assert [(row["type"], row["weight_name"]) for row in shown] == [
             *(("item", name) for name in ("", "fresh", "popular")),
@@ -192,10 +193,10 @@ def test_hygiene_is_shown_over_http_with_its_version_and_with_its_job(tmp_path: 
         assert rare["expression"] == "1 / times"
         assert rare["infinite"] == (pairs()[3] == 0).sum()
         assert rare["effective"] == pytest.approx(edge_law("rare").sum() ** 2 / (edge_law("rare") ** 2).sum(), rel=1e-6)
-        with urllib.request.urlopen(f"{root}/jobs/{job.job_id}", timeout=5) as reply:
+        with urllib.request.urlopen(f"{root}/jobs/{job.job_id}", timeout=HANG_S) as reply:
             assert json.load(reply)["hygiene"] == shown
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"{root}/spaces/shop/versions/9/hygiene", timeout=5)
+            urllib.request.urlopen(f"{root}/spaces/shop/versions/9/hygiene", timeout=HANG_S)
     finally:
         service.stop()
 
@@ -206,9 +207,9 @@ def test_a_build_fails_with_the_row_whose_value_is_no_weight(tmp_path: Path) -> 
         graph = client.graph("s")
         graph.upsert_nodes([4, 5, 6], "n", features={"x": np.array([2.0, 0.5, 1.0], np.float32)})
         with pytest.raises(asterism.NotReady, match=r"part 1, node type 'n', node 5: weight 'odd' is -0.69\d* \(log\(x\)\)"):
-            graph.build(timeout_s=60)
+            graph.build(timeout_s=HANG_S)
         graph.upsert_nodes([5], "n", features={"x": np.array([3.0], np.float32)})
-        assert graph.build(timeout_s=60).version == 1
+        assert graph.build(timeout_s=HANG_S).version == 1
         assert set(graph.sample_nodes(50, weight="odd", seed=1).nodes.tolist()) == {4, 5}
 
 
@@ -226,12 +227,12 @@ def test_a_space_with_other_expressions_is_another_schema(tmp_path: Path) -> Non
 
 def test_audits_and_exports_take_further_weights_in(graph: Graph) -> None:
     client = graph.client
-    audit = client.wait(client.submit_job("shop", "audit").job_id, timeout_s=120)
+    audit = client.wait(client.submit_job("shop", "audit").job_id, timeout_s=HANG_S)
     assert audit.state == "FINISHED", audit.cause
     (task,) = audit.tasks
     assert task.result is not None
     assert {(found.element, found.type_id): found.count for found in task.result.audit} == {("NODE", 0): N, ("EDGE", 0): EDGES, ("EDGE", 1): 0}
-    export = client.wait(client.submit_job("shop", "export-tables", options={"format": "csv"}).job_id, timeout_s=120)
+    export = client.wait(client.submit_job("shop", "export-tables", options={"format": "csv"}).job_id, timeout_s=HANG_S)
     assert export.state == "FINISHED", export.cause
     rows: dict[tuple[str, int, str], int] = {}
     for file in export.tasks[0].result.files if export.tasks[0].result else ():

@@ -17,12 +17,13 @@ import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
 from tests.kit.objects import SECRET, ObjectStore
+from tests.kit.waiting import HANG_S
 
 from asterism import Client
 from asterism.cli.exits import ExitCode
 from asterism_proto.backups import RECORD, Record
 
-LIMIT_S = 240.0
+LIMIT_S = HANG_S
 LARGE_PARTS = 3
 BLOCK = 8 << 20
 
@@ -122,7 +123,7 @@ def test_a_damaged_object_is_named_and_the_restore_goes_on_once_it_is_mended(sto
 
 
 def test_a_storaged_that_is_killed_while_it_sends_and_while_it_fetches_goes_on(cluster: LocalCluster, store: ObjectStore, run: Run) -> None:
-    client = cluster.client(timeout_s=60)
+    client = cluster.client(timeout_s=HANG_S)
     some = np.arange(0, 6000, 7)
     expected = cases.digest(client.graph("large").node_features(some, ["x"], "n"))
     victim = _storaged(cluster, client, client.describe("large").hosts[1][0])

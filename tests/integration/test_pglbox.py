@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from tests.kit import pglbox_files as kit
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Client, Graph, InvalidRequest, NotFound, ingest
@@ -264,7 +265,7 @@ def test_a_cluster_gives_the_batches_of_an_embedded_graph_and_the_command_shows_
             "--seed",
             "5",
         ]
-        done = subprocess.run([*command, "--batches", "2"], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run([*command, "--batches", "2"], capture_output=True, text=True, timeout=HANG_S, check=False)
         assert done.returncode == 0, done.stderr
         shown = json.loads(done.stdout)
         first = next(PGLBox(graph, path, seed=5).train())

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from tests.kit import pyg_env
 from tests.kit.pyg_env import Outcomes
+from tests.kit.waiting import HANG_S
 
 # The tests of these modules are run together, by the first of them that is asked for.
-pytestmark = [pytest.mark.pyg, pytest.mark.timeout(1560)]
+pytestmark = [pytest.mark.pyg, pytest.mark.timeout(1800)]
 MODULES = (
     "loaders.py",
     "timed.py",
@@ -49,7 +50,7 @@ def test_layers_by_budgets_are_drawn_as_often_as_by_torch_sparse(pyg_python: Pat
     there = pyg_env.run(pyg_python, "-c", "import importlib.util as u; print(u.find_spec('torch_sparse') is not None)", home=tmp_path).strip()
     if there != "True":
         pytest.skip("torch_sparse is not there, so that PyG's own law is not at hand; `make pyg-env` compiles it")
-    assert pyg_env.run(pyg_python, pyg_env.SCRIPTS / "budgets_in_memory.py", home=tmp_path, timeout_s=600.0).split()[-1] == "OK"
+    assert pyg_env.run(pyg_python, pyg_env.SCRIPTS / "budgets_in_memory.py", home=tmp_path, timeout_s=HANG_S).split()[-1] == "OK"
 
 
 @pytest.mark.parametrize("module", ["learning.py", "walking.py", "routing.py", "linking.py", "tasting.py"])

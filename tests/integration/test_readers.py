@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Client
@@ -23,7 +24,7 @@ def test_what_was_published_just_before_the_writer_ended_is_there(tmp_path: Path
         load.write_nodes(0, "n", np.arange(5))
         load.commit()
         service._graphd._beats.stop()  # its graphd hears of nothing more, as if it were slow
-        assert client.wait(client.submit_job("g").job_id, timeout_s=60).state == "FINISHED"
+        assert client.wait(client.submit_job("g").job_id, timeout_s=HANG_S).state == "FINISHED"
     finally:
         service.stop()
     with asterism.open(tmp_path / "graphs", space="g", mode="r") as graph:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from tests.kit import cases
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Graph
@@ -68,7 +69,7 @@ def test_twenty_thousand_centres_of_three_edge_types_are_no_trouble(client: aste
     graph.upsert_nodes(np.arange(SIZE), "n")
     for t in range(3):
         graph.upsert_edges(np.repeat(np.arange(SIZE), 8), rng.integers(0, SIZE, 8 * SIZE), f"e{t}", weights=rng.random(8 * SIZE) + 0.1)
-    graph.build(timeout_s=300)
+    graph.build(timeout_s=HANG_S)
     seeds = rng.permutation(SIZE)[:20_000]
     sub = graph.sample_subgraph(seeds, [3, 2], weights=True, seed=2)
     assert np.array_equal(sub.nodes["n"][:20_000], seeds)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.control_group import memory_group
+from tests.kit.waiting import HANG_S
 
 from asterism import Graph
 
@@ -28,7 +29,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 @pytest.fixture(scope="module")
 def graph(cluster: LocalCluster) -> Graph:
-    client = cluster.client(timeout_s=120.0)
+    client = cluster.client(timeout_s=HANG_S)
     client.create_space("g", {"parts": 2, "direction": "out", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}})
     rng = np.random.default_rng(5)
     load = client.begin_load("g", source="generated")

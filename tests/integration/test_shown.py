@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from tests.kit import cases
 from tests.kit.requests import door, never
+from tests.kit.waiting import HANG_S
 
 import asterism
 import asterism.aio
@@ -134,4 +135,4 @@ def test_batches_show_dtype_shape_and_how_they_begin() -> None:
 
 def test_nothing_is_shown_with_ipythons_help() -> None:
     program = "import sys, asterism; asterism.Schema.from_dict({'nodes': {'a': {}}})._repr_html_(); print('IPython' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60).stdout.strip() == "False"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=HANG_S).stdout.strip() == "False"

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 import asterism
 
@@ -54,7 +55,7 @@ def test_many_writers_at_once_share_commits_and_every_write_is_there_once(cluste
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(120)
+            thread.join(HANG_S)
         print(f"{2 * WRITERS * EACH / (time.monotonic() - started):.0f} writes a second from {WRITERS} writers")
         assert len(commits) == WRITERS * EACH
         assert len(refused) == WRITERS * EACH
@@ -95,7 +96,7 @@ def test_a_callers_own_writes_count_in_their_order_whatever_they_are(cluster: Lo
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(120)
+            thread.join(HANG_S)
         graph.build()
         found = graph.neighbors(np.arange(12), "knows")
         assert np.diff(found.indptr).tolist() == [0, 1] * 6

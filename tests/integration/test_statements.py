@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Graph
@@ -356,7 +357,7 @@ def test_a_plan_says_what_would_be_asked_and_changes_nothing(graph: Graph) -> No
 def post(address: str, body: Mapping[str, Any]) -> tuple[int, Any]:
     request = urllib.request.Request(f"http://{address}/query", json.dumps(body).encode(), {"content-type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=HANG_S) as reply:
             return reply.status, json.load(reply)
     except urllib.error.HTTPError as refused:
         return refused.code, json.load(refused)
@@ -385,7 +386,7 @@ def test_statements_are_asked_over_http_too(cluster: LocalCluster, graphs: Mappi
         assert post(address, wrong)[0] == code
     status, late = post(address, {"statement": "SAMPLE 5 VERTICES", "space": "cases", "timeout_s": 1e-6})
     assert (status, late["error"]) == (504, "Deadline")
-    with urllib.request.urlopen(f"http://{address}/openapi.json", timeout=10) as reply:
+    with urllib.request.urlopen(f"http://{address}/openapi.json", timeout=HANG_S) as reply:
         described = json.load(reply)
     route = described["paths"]["/query"]["post"]
     assert {"200", "400", "404", "409", "422", "429", "503", "504"} <= set(route["responses"])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit import cases
+from tests.kit.waiting import HANG_S
 from tests.law.checks.basis import require_counts
 
 import asterism
@@ -119,11 +120,11 @@ def test_jobs_that_can_go_on_go_on_together(graph: Graph) -> None:
     failed = []
     for name in ("a", "b", "a"):
         failed.append(client.submit_job("cases", "backup", options={"to": f"nosuchstore://{name}/folder"}).job_id)
-        assert client.wait(failed[-1], timeout_s=60).state == "FAILED"
+        assert client.wait(failed[-1], timeout_s=HANG_S).state == "FAILED"
     recovered = graph.query("RECOVER JOB")
     assert recovered["job"].tolist() == [failed[2], failed[1]], "of two of the same the newer one"  # type: ignore[union-attr]
     for job in failed[1:]:
-        client.wait(job, timeout_s=60)
+        client.wait(job, timeout_s=HANG_S)
     with pytest.raises(InvalidRequest, match="about no space"):
         client.query("RECOVER JOB")
 

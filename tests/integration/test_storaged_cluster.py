@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.kit.metad import SCHEMA
+from tests.kit.waiting import HANG_S
 
 from asterism_proto.errors import Conflict
 from asterism_proto.methods import CATALOG
@@ -21,7 +22,7 @@ from storaged.settings import StoragedSettings
 
 
 def wait_for(true: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + HANG_S
     while not true():
         assert time.monotonic() < until
         time.sleep(0.01)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from tests.kit.waiting import HANG_S
+
 from asterism_proto.schema import NodeType, Schema
 from storaged.folders import Folders
 from storaged.holdings import Holdings, Wanted, WantedSpace
@@ -26,7 +28,7 @@ SPACE = WantedSpace(
 
 
 def wait_for(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + HANG_S
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -61,7 +63,7 @@ def test_nobody_waits_for_an_image_that_is_slow_to_open(tmp_path: Path) -> None:
         assert not changed.is_set()
         os.write(writer, b"{}")
         os.close(writer)
-        assert changed.wait(10)
+        assert changed.wait(HANG_S)
         assert "its manifest is torn" in holdings.missing()[0]
     finally:
         opener.stop()
@@ -83,7 +85,7 @@ def test_a_version_that_is_not_wanted_any_more_when_it_is_open_is_not_served(tmp
         holdings.apply([replace(SPACE, versions=())])
         os.write(writer, b"{}")
         os.close(writer)
-        assert changed.wait(10)
+        assert changed.wait(HANG_S)
         assert (holdings.versions(), holdings.missing()) == ([], [])
     finally:
         opener.stop()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.kit.waiting import HANG_S
 
 from asterism_proto.errors import Conflict, Unavailable
 from asterism_proto.schema import NodeType, Schema
@@ -96,7 +97,7 @@ def test_nothing_goes_before_metad_was_heard(place: Place) -> None:
     assert place.there() == before
     place.holdings.apply([SPACE])
     place.sweeper.wake()
-    end = time.monotonic() + 10
+    end = time.monotonic() + HANG_S
     while "builds/6" in place.there():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -211,7 +212,7 @@ def test_a_metad_that_does_not_answer_is_asked_again(tmp_path: Path) -> None:
     place.holdings.store(1).write([block(6)])
     place.sweeper.start()
     place.sweeper.wake()
-    end = time.monotonic() + 10
+    end = time.monotonic() + HANG_S
     while place.holdings.store(1).loads():
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -14,6 +14,7 @@ import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
 from tests.kit.doors import METHOD, doors, echo, request
+from tests.kit.waiting import HANG_S
 
 from asterism_proto.arrays import DTYPES, Frame
 from asterism_proto.errors import ALL, AsterismError, Busy, Deadline, Internal, InvalidRequest, Unavailable
@@ -71,7 +72,7 @@ def test_calls_at_the_same_time_each_get_their_own_reply() -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(30)
+            thread.join(HANG_S)
         assert wrong == []
         assert len(there.asked_over) == 1600
         assert there.connections() <= 8
@@ -107,7 +108,7 @@ def test_a_handler_is_told_that_its_caller_hung_up() -> None:
     over = threading.Event()
 
     def answer(asked: Frame, call: Call) -> Frame:
-        until = time.monotonic() + 5
+        until = time.monotonic() + HANG_S
         while call.is_active() and time.monotonic() < until:
             time.sleep(0.01)
         seen.append(call.is_active())
@@ -116,7 +117,7 @@ def test_a_handler_is_told_that_its_caller_hung_up() -> None:
 
     with doors(answer) as there:
         there.transport.start(METHOD, request(1), 10).abandon()
-        assert over.wait(6)
+        assert over.wait(HANG_S)
         assert seen == [False]
 
 
@@ -143,7 +144,7 @@ def test_a_call_beyond_the_queue_is_refused() -> None:
     release = threading.Event()
 
     def answer(asked: Frame, call: Call) -> Frame:
-        release.wait(10)
+        release.wait(HANG_S)
         return echo(asked, call)
 
     with doors(answer, workers=1, queue=2) as there:
@@ -214,9 +215,9 @@ def test_a_connection_that_breaks_in_the_middle_of_a_reply_is_unavailable_and_no
         def begin_a_reply() -> None:
             connection, _ = torn.accept()
             with connection:
-                receive(connection, GREETING.size, time.monotonic() + 10)
+                receive(connection, GREETING.size, time.monotonic() + HANG_S)
                 connection.sendall(GREETING.pack(MAGIC, 0, 3))
-                receive(connection, REQUEST.size, time.monotonic() + 10)
+                receive(connection, REQUEST.size, time.monotonic() + HANG_S)
                 connection.sendall(REPLY.pack(MAGIC, 0, 1000) + bytes(500))
 
         threading.Thread(target=begin_a_reply, daemon=True).start()
@@ -240,7 +241,7 @@ def test_a_connection_that_breaks_in_the_middle_of_a_reply_is_unavailable_and_no
     ids=["http", "another key", "zeros", "ones", "nothing"],
 )
 def test_whoever_does_not_know_the_key_is_hung_up_on(raw: bytes) -> None:
-    with doors() as there, socket.create_connection(("127.0.0.1", there.stream.port), timeout=10) as stranger:
+    with doors() as there, socket.create_connection(("127.0.0.1", there.stream.port), timeout=HANG_S) as stranger:
         stranger.sendall(raw)
         with contextlib.suppress(OSError):  # hung up on already
             stranger.shutdown(socket.SHUT_WR)
@@ -266,14 +267,14 @@ def test_whoever_does_not_know_the_key_is_hung_up_on(raw: bytes) -> None:
     ids=["magic", "length", "method", "a method that writes", "no frame", "empty"],
 )
 def test_a_request_that_is_none_is_refused_with_a_typed_error(head: bytes, body: bytes, goes_on: bool) -> None:
-    with doors() as there, socket.create_connection(("127.0.0.1", there.stream.port), timeout=10) as caller:
+    with doors() as there, socket.create_connection(("127.0.0.1", there.stream.port), timeout=HANG_S) as caller:
         caller.sendall(GREETING.pack(MAGIC, 0, there.stream.key))
-        assert GREETING.unpack(receive(caller, GREETING.size, time.monotonic() + 10)) == (MAGIC, 0, there.stream.key)
+        assert GREETING.unpack(receive(caller, GREETING.size, time.monotonic() + HANG_S)) == (MAGIC, 0, there.stream.key)
         for _ in range(2 if goes_on else 1):
             caller.sendall(head + body)
-            magic, status, length = (int.from_bytes(bytes(receive(caller, size, time.monotonic() + 10)), "little") for size in (4, 4, 8))
+            magic, status, length = (int.from_bytes(bytes(receive(caller, size, time.monotonic() + HANG_S)), "little") for size in (4, 4, 8))
             assert (magic, status) == (MAGIC, 1)
-            assert bytes(receive(caller, length, time.monotonic() + 10)).split(b"\n")[0] in (b"InvalidRequest", b"NotFound")
+            assert bytes(receive(caller, length, time.monotonic() + HANG_S)).split(b"\n")[0] in (b"InvalidRequest", b"NotFound")
         if not goes_on:
             with contextlib.suppress(ConnectionResetError):  # its body was not read
                 assert caller.recv(1) == b""

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.kit.control_group import memory_group
+from tests.kit.waiting import HANG_S
 
 MIB = 1 << 20
 NAMES, BYTES, CHUNK = 720_000, 250, 20_000
@@ -63,9 +64,9 @@ def test_many_names_take_no_more_memory_than_few(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "graph"), str(NAMES), str(BYTES), str(CHUNK)]
     try:
         with memory_group(LIMIT_MIB * MIB) as prefix:
-            done = subprocess.run([*prefix, *command], capture_output=True, text=True, timeout=500, check=False)
+            done = subprocess.run([*prefix, *command], capture_output=True, text=True, timeout=HANG_S, check=False)
     except OSError:  # this machine lets no group be made: what the process itself takes is measured either way
-        done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, f"{done.returncode}: {done.stderr[-3000:]}"
     few, many = json.loads(done.stdout)
     assert many - few < MORE_MIB, (few, many)

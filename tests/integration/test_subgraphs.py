@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Graph
@@ -191,7 +192,7 @@ def test_hops_are_rounds_of_calls_unless_one_storaged_has_all_parts_and_the_byte
         far.sample_subgraph([3], fanouts, **asked)  # by now the version is open everywhere
 
         def counted() -> dict[str, float]:
-            with urllib.request.urlopen(f"http://{cluster['graphd-0'].http_address}/metrics", timeout=10) as reply:
+            with urllib.request.urlopen(f"http://{cluster['graphd-0'].http_address}/metrics", timeout=HANG_S) as reply:
                 lines = reply.read().decode().splitlines()
             own = [line for line in lines if line.startswith(("asterism_rounds_total", "asterism_bytes_total"))]
             return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in own}

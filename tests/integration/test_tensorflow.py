@@ -9,7 +9,7 @@ from tests.kit import pyg_env
 from tests.kit.pyg_env import TENSORFLOW, Outcomes
 
 # The tests of a module are run together, by the first of them that is asked for.
-pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(960)]
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(1800)]
 MODULES = ("batches.py", "operators.py", "euler_operators.py")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit import cases
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Graph
@@ -40,7 +41,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
         graph.upsert_edges(SRC, DST, "e", weights=WEIGHTS, features={"when": WHEN})
         graph.upsert_edges(SRC, DST, "f", features={"when": WHEN / 4})
         graph.upsert_edges(SRC[:50], DST[:50], "z")
-        graph.build(timeout_s=120)
+        graph.build(timeout_s=HANG_S)
         yield graph
 
 
@@ -132,7 +133,7 @@ def test_times_stay_right_through_upserts_deletes_and_builds(tmp_path_factory: p
         graph = client.graph("s")
         graph.upsert_nodes(np.arange(4), "n")
         graph.upsert_edges([0, 0, 0], [1, 2, 3], "u", features={"when": [5, 6, 7]})
-        graph.build(timeout_s=120)
+        graph.build(timeout_s=HANG_S)
 
         def seen(time: int, direction: str = "out", node: int = 0) -> list[tuple[int, int]]:
             kept = {"times": [time], "replace": False, "strategy": "last", "edge_times": True, "direction": direction}
@@ -144,13 +145,13 @@ def test_times_stay_right_through_upserts_deletes_and_builds(tmp_path_factory: p
         graph.upsert_edges([0], [2], "u", features={"when": [1]})
         graph.upsert_edges([0], [1], "u")
         graph.delete_edges([0], [3], "u")
-        graph.build(timeout_s=120)
+        graph.build(timeout_s=HANG_S)
         assert seen(9) == [(2, 1), (1, 0)]
         assert seen(9, "in", 2) == [(0, 1)]
         assert seen(0) == [(1, 0)]
         assert seen(9, "in", 3) == []
         graph.delete_nodes([2], "n")
-        graph.build(timeout_s=120)
+        graph.build(timeout_s=HANG_S)
         assert seen(9) == [(1, 0)]
 
 

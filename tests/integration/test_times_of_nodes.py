@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Graph
@@ -40,7 +41,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
         graph.upsert_nodes(np.arange(ITEMS), "item", features={"listed": LISTED})
         graph.upsert_edges(SRC, DST, "buys", weights=RNG.random(EDGES), features={"when": WHEN})
         graph.upsert_edges(SRC, DST, "sees")
-        graph.build(timeout_s=120)
+        graph.build(timeout_s=HANG_S)
         yield graph
 
 
@@ -88,7 +89,7 @@ def test_what_was_written_last_counts_after_the_next_build(tmp_path_factory: pyt
         graph.upsert_nodes([5, 6, 7], "item", features={"listed": [5, 6, 7]})
         graph.upsert_edges([1, 1, 1], [5, 6, 7], "sees")
         graph.upsert_edges([5], [9], "by")  # makes user 9, who has no time
-        graph.build(timeout_s=120)
+        graph.build(timeout_s=HANG_S)
 
         def seen(time: int, node: int = 1, etype: str = "sees", direction: str = "out") -> list[int]:
             found = graph.sample_neighbors([node], etype, 9, times=[time], replace=False, weighted=False, direction=direction)
@@ -100,11 +101,11 @@ def test_what_was_written_last_counts_after_the_next_build(tmp_path_factory: pyt
         graph.upsert_nodes([6], "item", features={"listed": [2]})
         graph.upsert_nodes([5], "item", features={"name": ["five"]})  # its time stays
         graph.delete_nodes([7], "item")
-        graph.build(timeout_s=120)
+        graph.build(timeout_s=HANG_S)
         assert [seen(time) for time in (1, 2, 4, 5, 9)] == [[], [6], [6], [5, 6], [5, 6]]
         graph.upsert_nodes([7], "item")  # comes back without a time
         graph.upsert_edges([1], [7], "sees")
-        graph.build(timeout_s=120)
+        graph.build(timeout_s=HANG_S)
         assert seen(0) == [7]
 
 
@@ -116,7 +117,7 @@ def test_what_makes_no_sense_is_refused(tmp_path_factory: pytest.TempPathFactory
         with pytest.raises(asterism.InvalidRequest, match=r"time 'joined'\[1\] = nan: a time is a number"):
             graph.upsert_nodes([1, 2], "user", features={"joined": [0, np.nan]})
         graph.upsert_nodes([1, 2], "user", features={"joined": [0, 0.5]})
-        graph.build(timeout_s=120)
+        graph.build(timeout_s=HANG_S)
         with pytest.raises(asterism.InvalidRequest, match="times with edge types user:sees:item, which have none"):
             graph.sample_neighbors([1], "sees", 2, times=[1])  # users have a time, the items that it leads to have none
         with pytest.raises(asterism.InvalidRequest, match="the last neighbors with replacement"):

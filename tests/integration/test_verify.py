@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism.cli.exits import ExitCode
@@ -32,7 +33,7 @@ def cluster() -> Iterator[LocalCluster]:
 def post(address: str, body: dict[str, Any]) -> tuple[int, Any]:
     request = urllib.request.Request(f"http://{address}/verify", json.dumps(body).encode(), {"content-type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=120) as reply:
+        with urllib.request.urlopen(request, timeout=HANG_S) as reply:
             return reply.status, json.load(reply)
     except urllib.error.HTTPError as refused:
         return refused.code, json.load(refused)
@@ -97,7 +98,7 @@ def test_a_run_is_repeated_by_its_seed(cluster: LocalCluster) -> None:
 def test_the_command_says_what_it_found_and_how_it_ended(cluster: LocalCluster) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "asterism.cli", "--address", cluster.addresses, "verify", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
 
     told = run("cases", "--draws", "20000", "--seed", "3", "--alpha", "1e-6", "--json")
     assert told.returncode == ExitCode.DONE, told.stderr
@@ -153,7 +154,7 @@ def test_graphd_verifies_itself_over_http_one_test_at_a_time(cluster: LocalClust
         status, problem = post(address, body)
         assert (status, problem["error"]) == expected, body
     assert post(address, {"space": "bare"})[0] in (404, 409)
-    with urllib.request.urlopen(f"http://{address}/openapi.json", timeout=10) as reply:
+    with urllib.request.urlopen(f"http://{address}/openapi.json", timeout=HANG_S) as reply:
         route = json.load(reply)["paths"]["/verify"]["post"]
     assert {"200", "404", "409", "422", "429", "503", "504"} <= set(route["responses"])
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 from tests.law.faults import Mutant
 from tests.law.faults.draws import MUTANTS, NAMED, UNAUDITED
 
@@ -68,7 +69,7 @@ def fill(client: asterism.Client, *, tables: Mapping[str, str] | None = None) ->
         weights = np.exp(2 * rng.normal(size=count)) * np.array([0.05, 0.3, 1.0])[src % 3]
         weights[::11] = 0
         graph.upsert_edges(src, rng.integers(0, 40, count), relation, weights=weights)
-    graph.build(timeout_s=240)
+    graph.build(timeout_s=HANG_S)
 
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])

@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from tests.kit import cases
 from tests.kit.browser import Watched, watched
+from tests.kit.waiting import HANG_S
 
 import asterism
 from standalone.app import Standalone
@@ -293,7 +294,7 @@ FORGED = [
 @pytest.mark.parametrize("headers", FORGED, ids=lambda headers: "=".join(*headers.items()))
 def test_a_request_from_another_hosts_page_changes_nothing(served: Served, headers: dict[str, str]) -> None:
     before = len(served.client.jobs(limit=1000))
-    with httpx.Client(base_url=served.address, timeout=20) as http:
+    with httpx.Client(base_url=served.address, timeout=HANG_S) as http:
         for path, body in (
             ("/ui/api/jobs", {"space": "cases", "kind": "audit"}),
             ("/api/v1/jobs", {"space": "cases", "kind": "audit"}),
@@ -309,7 +310,7 @@ def test_a_request_from_another_hosts_page_changes_nothing(served: Served, heade
 
 
 def test_a_name_that_was_made_to_lead_here_reads_and_changes_nothing(served: Served) -> None:
-    with httpx.Client(base_url=served.address, timeout=20) as http:
+    with httpx.Client(base_url=served.address, timeout=HANG_S) as http:
         for headers in (
             {"host": "rebound.example:19669"},
             {"host": "rebound.example", "origin": "http://rebound.example", "sec-fetch-site": "same-origin"},
@@ -326,7 +327,7 @@ def test_a_name_that_was_made_to_lead_here_reads_and_changes_nothing(served: Ser
 
 
 def test_what_a_browser_sends_without_asking_is_not_taken(served: Served, browser: Browser) -> None:
-    with httpx.Client(base_url=served.address, timeout=20) as http:
+    with httpx.Client(base_url=served.address, timeout=HANG_S) as http:
         for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""):
             reply = http.post("/query", content=b'{"statement": "DROP SPACE spare"}', headers={"content-type": kind})
             assert reply.status_code == 403, kind

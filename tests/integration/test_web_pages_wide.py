@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 from tests.kit.browser import Watched
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Graph
@@ -31,7 +32,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Graph]
         client.create_space("wide", {"parts": PARTS, "nodes": {"n": {"weighted": True}}})
         graph = client.graph("wide")
         graph.upsert_nodes(np.arange(NODES), "n", weights=np.arange(1, NODES + 1))
-        graph.build(timeout_s=400)
+        graph.build(timeout_s=HANG_S)
         yield f"http://{doors.http_address}", graph
     service.stop()
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism.aio import faces, facing
+from tests.kit.waiting import HANG_S
 
 FOLDER = Path(faces.__file__).parent
 HEAD = '''"""The client's classes on an event loop, as type checkers see them. Written by `make stubs`; not by hand."""\n\n'''
@@ -126,7 +127,7 @@ def _formatted(source: str) -> str:
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=HANG_S,
         )
         source = done.stdout
     return source

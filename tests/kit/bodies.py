@@ -12,6 +12,7 @@ from scipy.stats import chisquare
 import asterism
 from asterism import Client, Graph
 from asterism.records import Job
+from tests.kit.waiting import HANG_S
 
 USERS, ITEMS, EDGES = 300, 40, 3000
 SPACE_PARTS = 6
@@ -55,7 +56,7 @@ def shop(client: Client, space: str) -> Job:
     load.write_edges(4, "user:follows:user", np.tile(everybody, 2), np.concatenate([(everybody + 1) % USERS, everybody * 7 % USERS]))
     load.commit()
     job = client.submit_job(space)
-    return client.wait(job.job_id, timeout_s=120)
+    return client.wait(job.job_id, timeout_s=HANG_S)
 
 
 def assert_follows(drawn: np.ndarray, weights: np.ndarray) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from asterism import Client, Graph
 from asterism.records import FeatureValue
 from tests.kit import timed_cases, whole_cases
+from tests.kit.waiting import HANG_S
 
 PEOPLE, PAPERS, WRITES, CITES = 400, 90, 2500, 900
 PARTS = 10
@@ -86,7 +87,7 @@ def load(client: Client, space: str, placement: str = "mix64") -> Graph:
         writing.write_edges(chunk, relation, src, dst, weights=None if relation == "by" else weight, features=features)
     writing.commit()
     graph = client.graph(space)
-    graph.build(timeout_s=120)
+    graph.build(timeout_s=HANG_S)
     return graph
 
 

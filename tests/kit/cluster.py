@@ -22,9 +22,11 @@ from tests.kit.faults import Faults
 from tests.kit.ports import ReservedPort
 from tests.kit.proxy import Line
 from tests.kit.relay import Relay
+from tests.kit.waiting import HANG_S
 
-READY_S = 300.0
-STOP_S = 20.0
+READY_S = HANG_S
+STOP_S = HANG_S / 5
+"""After which a daemon that does not end is killed."""
 LOG_TAIL = 60
 FAST = ("--heartbeat-interval-s", "0.2")
 """Beats of a test cluster: what is gone is noticed soon."""
@@ -262,7 +264,7 @@ class LocalCluster:
 
     def get(self, name: str, path: str) -> Any:
         """A daemon's JSON answer over HTTP."""
-        with urllib.request.urlopen(f"http://{self.daemons[name].http_address}{path}", timeout=10) as reply:
+        with urllib.request.urlopen(f"http://{self.daemons[name].http_address}{path}", timeout=HANG_S) as reply:
             return json.load(reply)
 
     def ready_now(self) -> bool:
@@ -272,7 +274,7 @@ class LocalCluster:
     def missing(self, name: str) -> str:
         """What a daemon says that it is missing before it can answer; empty when it can."""
         try:
-            with urllib.request.urlopen(f"http://{self.daemons[name].http_address}/readyz", timeout=10):
+            with urllib.request.urlopen(f"http://{self.daemons[name].http_address}/readyz", timeout=HANG_S):
                 return ""
         except urllib.error.HTTPError as error:
             with error:

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import asterism
 from tests.kit import reaper
+from tests.kit.waiting import HANG_S
 
 STORAGEDS = ("storaged-0", "storaged-1", "storaged-2")
 GRAPHDS = ("graphd-0", "graphd-1")
@@ -135,7 +136,7 @@ class ComposeCluster:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=HANG_S) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as answer:
             with answer:

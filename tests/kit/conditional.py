@@ -9,6 +9,7 @@ import numpy as np
 
 import asterism
 from asterism import Graph
+from tests.kit.waiting import HANG_S
 
 USERS, ITEMS, EDGES, LIKES = 150, 400, 6000, 1500
 SCHEMA: dict[str, Any] = {
@@ -98,7 +99,7 @@ def load(client: asterism.Client, space: str) -> Graph:
         rated = {"rating": buys["rating"], "paid": buys["paid"]}
         graph.upsert_edges(buys["src"], buys["dst"], "buys", weights=buys["weight"], features=rated)
     graph.upsert_edges(of.like["src"], of.like["dst"], "like", features={"rating": of.like["rating"]})
-    graph.build(timeout_s=120)
+    graph.build(timeout_s=HANG_S)
     return graph
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.kit.waiting import HANG_S
+
 ROOT = Path("/sys/fs/cgroup")
 _ENTER = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 _PERIOD_US = 10_000
@@ -39,7 +41,7 @@ def _group(controller: str, first: Mapping[str, str], second: Mapping[str, str])
             (group / name).write_text(value)
         yield group
     finally:
-        end = time.monotonic() + 10
+        end = time.monotonic() + HANG_S
         while group.exists():
             try:
                 group.rmdir()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from tests.kit.waiting import HANG_S
+
 _PROGRAM = """
 import os, sys, threading, time
 import numpy as np
@@ -51,4 +53,4 @@ def check_forks(addresses: str, threads: int, *, direct: bool = False, pause_s: 
     subprocess.CalledProcessError, subprocess.TimeoutExpired
     """
     words = [addresses, str(threads), "direct" if direct else "", str(pause_s)]
-    subprocess.run([sys.executable, "-c", _PROGRAM, *words], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", _PROGRAM, *words], check=True, timeout=HANG_S)

@@ -19,10 +19,11 @@ import asterism
 from asterism import Client, Graph
 from asterism.versions import VersionInfo
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 AUDITED = 1e-9
 """Total variation between a published law and its weights."""
-LEFT_S = 20.0
+LEFT_S = HANG_S
 _EVERY_S = 0.05
 
 
@@ -80,7 +81,7 @@ class Witness:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._over.set()
-        self._thread.join(30)
+        self._thread.join(HANG_S)
         assert self._faults == []
 
     def _run(self) -> None:

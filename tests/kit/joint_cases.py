@@ -9,6 +9,7 @@ import numpy as np
 
 from asterism import Client, Graph
 from tests.kit.cases import SEED, digest
+from tests.kit.waiting import HANG_S
 
 USERS, ITEMS, EDGES = 120, 40, 700
 
@@ -49,7 +50,7 @@ def load(client: Client, space: str) -> Graph:
         writing.write_edges(chunk, relation, rng.choice(src, EDGES), rng.choice(dst, EDGES), weights=weights)
     writing.commit()
     graph = client.graph(space)
-    graph.build(timeout_s=120)
+    graph.build(timeout_s=HANG_S)
     return graph
 
 

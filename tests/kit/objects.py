@@ -13,9 +13,10 @@ from typing import Self
 from xml.etree import ElementTree
 
 from tests.kit.ports import ReservedPort
+from tests.kit.waiting import HANG_S
 
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYhunter2"
-READY_S = 60.0
+READY_S = HANG_S
 _SOMEBODY = {"Authorization": "AWS somebody:signature", "Content-Type": "application/octet-stream"}
 """The server asks that requests be signed, not how."""
 
@@ -121,5 +122,5 @@ class ObjectStore:
 
     def _send(self, method: str, path: str, body: bytes | None = None) -> http.client.HTTPResponse:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/{path}", data=body, method=method, headers=_SOMEBODY)
-        reply: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=30)
+        reply: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=HANG_S)
         return reply

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.kit.pyg_env import ROOT, SOURCES
+from tests.kit.waiting import HANG_S
 
 BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 KINDS = {
@@ -107,7 +108,7 @@ class Runner:
     def _shell(self, code: str, block: Block) -> str:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", code],
-            cwd=self._folder, env=self._environment, capture_output=True, text=True, timeout=120, check=False,
+            cwd=self._folder, env=self._environment, capture_output=True, text=True, timeout=HANG_S, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"{self._page}:{block.line}: ended with {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout

@@ -7,6 +7,8 @@ import select
 import socket
 import threading
 
+from tests.kit.waiting import HANG_S
+
 _CHUNK = 1 << 16
 _LOOK_S = 0.02
 
@@ -34,7 +36,7 @@ class Line:
     def close(self) -> None:
         """End every connection."""
         self._over.set()
-        self._accepting.join(5)  # it looks at the door until then
+        self._accepting.join(HANG_S)  # it looks at the door until then
         self._door.close()
 
     def _accept(self) -> None:

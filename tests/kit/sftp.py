@@ -11,6 +11,8 @@ from typing import Any, Self
 
 import paramiko
 
+from tests.kit.waiting import HANG_S
+
 PASSWORD = "hunter2hunter2"
 
 
@@ -95,7 +97,7 @@ class SftpServer:
         self._socket.close()
         for transport in self._transports:
             transport.close()
-        self._thread.join(10)
+        self._thread.join(HANG_S)
 
     def _serve(self) -> None:
         while True:

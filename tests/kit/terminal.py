@@ -17,6 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.kit.waiting import HANG_S
+
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][0-9A-B]|[=>78])")
 # A shell's own terminal leaves Ctrl-C to programs; what runs in the background, as tests may, has it ignored, and its children too.
 _CONTROLLING = "import fcntl, signal, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -53,7 +55,7 @@ class Terminal:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._process.poll() is None:
             self._process.kill()
-        self._process.wait(10)
+        self._process.wait(HANG_S)
         os.close(self._master)
 
     def type(self, text: str) -> None:

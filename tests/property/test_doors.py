@@ -16,15 +16,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.kit import bodies, messages
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 from asterism_proto.errors import ALL, BY_REASON, REASON_KEY, Internal
 from asterism_proto.methods import BEATS, CATALOG, GRAPH, STORE, Method
 from asterism_proto.v1 import metad_pb2, storaged_pb2
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1800)
 
 TYPED = {cls.code for cls in ALL} - {Internal.code}
-LIMIT_S = 10.0
+LIMIT_S = HANG_S
 SPACE = "shop"
 DAEMONS = {"metad": "metad", "storaged": "storaged-0", "graphd": "graphd-0"}
 

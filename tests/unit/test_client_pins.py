@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.kit import cases
+from tests.kit.waiting import HANG_S
 
 from asterism import Client, Graph
 from asterism.pins import Lease
@@ -133,7 +134,7 @@ def test_a_handle_at_a_version_takes_no_other(client: Client, listener: Listener
 def test_a_lost_lease_stops_every_call_before_it_asks(client: Client, listener: Listener) -> None:
     listener.renewal = NotFound("pin 5 is not there")
     with client.graph("g").pin() as held:
-        until = time.monotonic() + 10
+        until = time.monotonic() + HANG_S
         while listener.asked.count("renew_pin") == 0 and time.monotonic() < until:
             time.sleep(0.01)
         time.sleep(0.05)
@@ -178,7 +179,7 @@ def test_a_lease_that_is_refused_once_goes_on_when_it_is_granted_again(listener:
         with pytest.raises(Exception, match=r"pin 5, of 0.3 s, was over .* s ago, without renewal \(nobody there\)"):
             lease.check()
         listener.renewal = None
-        until = time.monotonic() + 10
+        until = time.monotonic() + HANG_S
         while time.monotonic() < until:
             with contextlib.suppress(Exception):
                 lease.check()

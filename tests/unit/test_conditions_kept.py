@@ -9,6 +9,7 @@ import weakref
 import numpy as np
 import pytest
 from tests.kit.images import Edges, Nodes, hosted, version_of
+from tests.kit.waiting import HANG_S
 
 from asterism_proto.condition import Term, parse
 from asterism_proto.errors import Deadline, InvalidRequest, Stale
@@ -71,17 +72,17 @@ def test_a_request_whose_time_is_up_does_not_wait_for_another_that_looks() -> No
 
     def slowly() -> None:
         looking.set()
-        assert go_on.wait(30)
+        assert go_on.wait(HANG_S)
 
     other = threading.Thread(target=conditions.shares, args=(held, where("x < 0.5"), [0], slowly))
     other.start()
     try:
-        assert looking.wait(30)
+        assert looking.wait(HANG_S)
         with pytest.raises(Deadline):
             conditions.shares(held, where("x < 0.5"), [0], Looks(stop_at=1))
     finally:
         go_on.set()
-        other.join(30)
+        other.join(HANG_S)
     assert conditions.shares(held, where("x < 0.5"), [0], Looks(stop_at=1))[draw.NODE, 0, 0].count == SIZE // 2 // PARTS
 
 

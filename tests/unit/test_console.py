@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.kit.waiting import HANG_S
 
 from asterism.catalog import SpaceInfo
 from asterism.cli.console import history, scanning
@@ -144,7 +145,7 @@ def test_a_schema_is_asked_for_beside_the_typing_when_it_is_old_and_one_at_a_tim
     class Slow:
         def spaces(self) -> list[Any]:
             asked.append(threading.current_thread())
-            answer.wait(10)
+            answer.wait(HANG_S)
             return [SpaceInfo(name="shop", space_id=1, schema=SCHEMA, version=1, created_ms=0, hosts=())]
 
     live = Live(Slow(), lambda: "shop", lambda: now[0])  # type: ignore[arg-type]  # of a client it asks for spaces alone

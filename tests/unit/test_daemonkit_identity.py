@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.kit.waiting import HANG_S
 
 from asterism_proto.errors import Conflict, Corrupt
 from daemonkit.identity import NAME, open_folder
@@ -22,7 +23,7 @@ def test_a_folder_keeps_its_uuid_and_counts_its_starts(tmp_path: Path) -> None:
 def test_a_second_process_on_the_folder_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
     identity = open_folder(tmp_path, "metad")
     script = "import sys, pathlib; from daemonkit.identity import open_folder; open_folder(pathlib.Path(sys.argv[1]), 'metad')"
-    child = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False)
+    child = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=HANG_S, check=False)
     identity.release()
     assert "Conflict" in child.stderr
     assert str(tmp_path) in child.stderr

@@ -12,6 +12,7 @@ import grpc
 import numpy as np
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from tests.kit.waiting import HANG_S
 
 from asterism_proto import errors
 from asterism_proto.arrays import Frame
@@ -99,7 +100,7 @@ def test_a_call_that_takes_too_long_ends_with_deadline(serve: Serve) -> None:
     released = threading.Event()
 
     def handler(request: object, call: Call) -> pb.Empty:
-        released.wait(10)
+        released.wait(HANG_S)
         return pb.Empty()
 
     begun = time.monotonic()
@@ -114,14 +115,14 @@ def test_one_call_more_than_may_wait_is_busy(serve: Serve) -> None:
 
     def handler(request: object, call: Call) -> pb.Empty:
         entered.release()
-        released.wait(10)
+        released.wait(HANG_S)
         return pb.Empty()
 
     transport = serve(handler, workers=4, queue=-2)
     ask = lambda: transport.call(CATALOG["drop_space"], meta.DropSpaceRequest(), 10)  # noqa: E731 - said thrice
     with ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(ask) for _ in range(2)]
-        assert all(entered.acquire(timeout=10) for _ in range(2))
+        assert all(entered.acquire(timeout=HANG_S) for _ in range(2))
         with pytest.raises(errors.Busy, match="again in 100 ms"):
             ask()
         released.set()
@@ -139,7 +140,7 @@ def test_nobody_at_the_address_is_unavailable_and_names_it() -> None:
 def test_health_says_what_the_daemon_says(serve: Serve) -> None:
     transport = serve(lambda request, call: pb.Empty())
     with grpc.insecure_channel(transport.address) as channel:
-        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=GRAPH_SERVICE), timeout=5)
+        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=GRAPH_SERVICE), timeout=HANG_S)
     assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.kit.communities import communities
+from tests.kit.waiting import HANG_S
 from tests.unit.test_export_metis import adjacency, ring
 
 from asterism.export import metis
@@ -185,6 +186,6 @@ print(json.dumps(taken(nodes, pairs, parts, few, objective)))
 )
 def test_no_more_memory_is_taken_than_is_stated_and_not_much_less(kind: str, parts: int, few: int, objective: str, most: float) -> None:
     told = json.dumps([kind, 120_000, 900_000, parts, few, objective])
-    done = subprocess.run([sys.executable, "-c", _MEASURED, told], capture_output=True, text=True, timeout=240, check=True)
+    done = subprocess.run([sys.executable, "-c", _MEASURED, told], capture_output=True, text=True, timeout=HANG_S, check=True)
     for taken, stated in json.loads(done.stdout):
         assert stated / most - (12 << 20) < taken <= stated, (taken >> 20, stated >> 20)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.kit.waiting import HANG_S
 
 from asterism.formats import BadRow
 from asterism.ingest.pipeline import Ahead
@@ -46,7 +47,7 @@ def test_no_more_is_read_ahead_than_may_wait_and_leaving_stops_it() -> None:
 
     with Ahead(counting(), depth=2) as items:
         assert next(items) == 0
-        assert enough.wait(5)
+        assert enough.wait(HANG_S)
     assert len(made) == 4
     assert not [thread for thread in threading.enumerate() if thread.name == "asterism-read-ahead"]
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from tests.kit.waiting import HANG_S
 
 from asterism_proto.errors import AsterismError, Deadline, InvalidRequest
 from asterism_proto.v1 import storaged_pb2 as store
@@ -33,7 +34,7 @@ class Desk:
     def carry(self, space: str, group: Sequence[Single], call: Call) -> None:
         self.groups.append([one.sections["ids"].tolist() for one in group])
         self.begun.release()
-        assert self.gate.acquire(timeout=10)
+        assert self.gate.acquire(timeout=HANG_S)
         if self.uncertain:
             raise once.Uncertain("who knows")
         for one in group:
@@ -66,7 +67,7 @@ class Writers:
 
     def join(self) -> None:
         for thread in self._threads:
-            thread.join(20)
+            thread.join(HANG_S)
             assert not thread.is_alive()
 
 
@@ -85,7 +86,7 @@ def test_the_first_goes_at_once_and_those_that_come_meanwhile_share_the_next_gro
     groups = Groups(desk.carry)
     writers = Writers(groups)
     writers.write(single([1]))
-    assert desk.begun.acquire(timeout=10)
+    assert desk.begun.acquire(timeout=HANG_S)
     for i in (2, 3, 4):
         writers.write(single([i]))
         gathered(groups, i - 1)
@@ -102,7 +103,7 @@ def test_a_fault_of_one_write_is_not_the_others(desk: Desk) -> None:
     groups = Groups(desk.carry)
     writers = Writers(groups)
     writers.write(single([1]))
-    assert desk.begun.acquire(timeout=10)
+    assert desk.begun.acquire(timeout=HANG_S)
     desk.bad = {3}
     for i in (2, 3, 4):
         writers.write(single([i]))
@@ -118,12 +119,12 @@ def test_a_group_whose_commit_nobody_answered_is_not_written_again(desk: Desk) -
     groups = Groups(desk.carry)
     writers = Writers(groups)
     writers.write(single([1]))
-    assert desk.begun.acquire(timeout=10)
+    assert desk.begun.acquire(timeout=HANG_S)
     for i in (2, 3):
         writers.write(single([i]))
         gathered(groups, i - 1)
     desk.gate.release()
-    assert desk.begun.acquire(timeout=10)
+    assert desk.begun.acquire(timeout=HANG_S)
     desk.uncertain = True
     desk.gate.release()
     writers.join()
@@ -135,7 +136,7 @@ def test_a_write_whose_time_is_up_before_its_turn_is_not_written(desk: Desk) -> 
     groups = Groups(desk.carry)
     writers = Writers(groups)
     writers.write(single([1]))
-    assert desk.begun.acquire(timeout=10)
+    assert desk.begun.acquire(timeout=HANG_S)
     with pytest.raises(Deadline, match="nothing was written"):
         groups.write("space", single([2], seconds=0.05))
     desk.gate.release()
@@ -148,7 +149,7 @@ def test_a_group_holds_no_more_than_its_bytes_and_a_large_write_goes_by_itself(d
     groups = Groups(desk.carry)
     writers = Writers(groups)
     writers.write(single([1]))
-    assert desk.begun.acquire(timeout=10)
+    assert desk.begun.acquire(timeout=HANG_S)
     for i, ids in enumerate([[2, 0], [3], [4], [5, 0, 0, 0, 0]], 1):
         writers.write(single(ids))
         gathered(groups, i)

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.kit.waiting import HANG_S
+
 from graphkit.jit import CompiledFiles
 
 STEP = """
@@ -34,7 +36,7 @@ def ran(folder: Path, base: int, step: int) -> tuple[int, int]:
     (folder / "steps.py").write_text(STEP.format(base=base, step=step))
     path = os.pathsep.join([str(folder), *sys.path])
     command = ["env", f"PYTHONPATH={path}", "PYTHONDONTWRITEBYTECODE=1", sys.executable, "-c", PROGRAM]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stderr
     given, hits = done.stdout.split()
     return int(given), int(hits)

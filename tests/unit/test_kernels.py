@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.kit.images import Edges, Nodes, hosted, version_of
 from tests.kit.reference import Reference
+from tests.kit.waiting import HANG_S
 
 from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
@@ -356,7 +357,7 @@ def test_kernels_say_the_same_as_plain_python() -> None:
     chosen = "mod and (node_draws or edge_draws or neighbor_draws or races or whole or features or scans)"
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}  # noqa: TID251  # a child with one switch more
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", chosen, __file__]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
     assert " passed" in done.stdout
 

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.kit.waiting import HANG_S
 
 from graphkit.jit import CHECKED, INTERPRETED, kernel, register
 from graphkit.lanes import LANES, list_pairs, list_set, rank
@@ -79,5 +80,5 @@ def test_numbers_of_a_set_are_listed_and_ranked(low: int, share: float) -> None:
 def test_plain_python_says_the_same() -> None:
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}  # noqa: TID251  # a child with one switch more
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,13 +7,14 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 from tests.kit.images import Nodes, version_of
+from tests.kit.waiting import HANG_S
 
 from asterism_proto.schema import NodeType, Schema
 
 
 def test_threads_that_make_the_same_get_the_one_that_is_kept() -> None:
     version = version_of(Schema(node_types=(NodeType(name="n"),), parts=1), {"n": Nodes(ids=np.arange(3))}, {})
-    both_make, found = threading.Barrier(2, timeout=60), []
+    both_make, found = threading.Barrier(2, timeout=HANG_S), []
 
     def make() -> NDArray[np.int64]:
         both_make.wait()
@@ -23,6 +24,6 @@ def test_threads_that_make_the_same_get_the_one_that_is_kept() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(HANG_S)
     assert len(found) == 2
     assert found[0] is found[1] is version.once("it", lambda: np.ones(1, np.int64))

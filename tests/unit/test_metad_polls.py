@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.kit.metad import Desk, edges, finished
+from tests.kit.waiting import HANG_S
 
 from asterism_proto.errors import Conflict, Unavailable
 from asterism_proto.methods import BEATS
@@ -140,7 +141,7 @@ def test_a_submit_wakes_the_poll_of_every_storaged_that_has_work_within_50_ms(de
         waiting = [parked(desk, pool, uuid) for uuid in ("s1", "s2")]
         begun = time.monotonic()
         desk.submit()
-        replies = [future.result(5) for future in waiting]
+        replies = [future.result(HANG_S) for future in waiting]
         took = time.monotonic() - begun
     assert all(len(reply.orders) == 1 for reply in replies)
     assert took < 0.05
@@ -152,10 +153,10 @@ def test_a_publication_and_a_move_of_a_storaged_wake_a_graphd(desk: Desk) -> Non
     with ThreadPoolExecutor(1) as pool:
         waiting = parked(desk, pool, "g1", mpb.GRAPHD)
         desk.build("s1", "s2")
-        assert waiting.result(5).spaces[0].space.version == 1
+        assert waiting.result(HANG_S).spaces[0].space.version == 1
         waiting = parked(desk, pool, "g1", mpb.GRAPHD)
         desk.beat("s2", incarnation=2)
-        assert {host.uuid: host.incarnation for host in waiting.result(5).storaged} == {"s1": 1, "s2": 2}
+        assert {host.uuid: host.incarnation for host in waiting.result(HANG_S).storaged} == {"s1": 1, "s2": 2}
 
 
 def test_progress_beats_begun_loads_and_chunks_wake_nobody(desk: Desk) -> None:
@@ -192,13 +193,13 @@ def test_a_parked_poll_goes_when_its_caller_hangs_up_or_metad_stops() -> None:
     board = Board(1)
     here = threading.Event()
     with ThreadPoolExecutor(2) as pool:
-        gone = pool.submit(board.wait_other, 1, time.monotonic() + 60, lambda: not here.is_set())
+        gone = pool.submit(board.wait_other, 1, time.monotonic() + HANG_S, lambda: not here.is_set())
         here.set()
-        gone.result(5)
-        stays = pool.submit(board.wait_other, 1, time.monotonic() + 60, lambda: True)
+        gone.result(HANG_S)
+        stays = pool.submit(board.wait_other, 1, time.monotonic() + HANG_S, lambda: True)
         board.close()
         with pytest.raises(Unavailable, match="stopping"):
-            stays.result(5)
+            stays.result(HANG_S)
 
 
 def test_a_lease_that_is_over_takes_a_host_off_and_a_beat_brings_it_back(desk: Desk) -> None:

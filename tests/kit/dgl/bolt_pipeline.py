@@ -140,7 +140,7 @@ def features_of_edges(client: asterism.Client) -> None:
     src = np.arange(50)
     graph.upsert_nodes(src, "user", weights=src + 1.0, features={"words": [[i % 7] for i in src]})
     graph.upsert_edges(np.tile(src, 2), np.concatenate([(src + 1) % 50, (src + 7) % 50]), "met", features={"year": 1900 + np.arange(100)})
-    graph.build(timeout_s=120)
+    graph.build(timeout_s=600)
     with graph.pin() as held:
         year = {(s, d): y for batch in held.scan_edges("met", ["year"]) for s, d, y in zip(batch.src, batch.dst, batch.features["year"], strict=True)}
         store = FeatureStore(held, encode={"words": MultiHot(7)})

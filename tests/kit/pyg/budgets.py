@@ -37,7 +37,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
         graph.upsert_nodes(np.arange(ITEMS), "item", features={"x": np.arange(ITEMS) / 2})
         for triple, (src, dst) in ENDS.items():
             graph.upsert_edges(src, dst, ":".join(triple))
-        graph.build(timeout_s=120)
+        graph.build(timeout_s=600)
         with graph.pin() as held:
             yield held
 

@@ -42,7 +42,7 @@ def main() -> None:
             graph.upsert_nodes(np.arange(size), name)
         for triple, (src, dst) in ends.items():
             graph.upsert_edges(src, dst, ":".join(triple))
-        graph.build(timeout_s=120)
+        graph.build(timeout_s=600)
         with graph.pin() as held:
             counted = [drawn(sampler) for sampler in (HGTSampler(held, COUNTS), Theirs(data, COUNTS))]
     worst = 0.0

@@ -23,7 +23,7 @@ def load(client: Client, folder_of_rejects: Path) -> None:
         schema = ingest.schema_of(SCHEMAS / f"{space}.yaml", root=root)
         client.create_space(space, schema)
         ingest.load(client, space, SCHEMAS / f"{space}.yaml", root=root, on_bad_rows="skip", rejects=folder_of_rejects / f"{space}.csv")
-        client.graph(space).build(timeout_s=120)
+        client.graph(space).build(timeout_s=600)
 
 
 @pytest.fixture(scope="session")

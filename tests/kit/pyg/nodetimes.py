@@ -36,7 +36,7 @@ def joined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
             graph.upsert_nodes(np.arange(len(came)), name, features={"t": came})
         for triple, (src, dst) in ENDS.items():
             graph.upsert_edges(src, dst, ":".join(triple))
-        graph.build(timeout_s=120)
+        graph.build(timeout_s=600)
         with graph.pin() as held:
             yield held
 

@@ -126,7 +126,7 @@ def test_a_server_restarted_in_mid_epoch_is_waited_for_by_pygs_loader(cluster: L
                 time.sleep(4)  # longer than a single call is tried again
                 restarted.append(threading.Thread(target=cluster.restart, args=("storaged-1",)))
                 restarted[0].start()
-        restarted[0].join(120)
+        restarted[0].join(600)
         assert got == expected
 
 

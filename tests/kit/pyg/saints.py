@@ -30,7 +30,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
         made = client.graph("s")
         made.upsert_nodes(np.arange(N), "n")
         made.upsert_edges(SRC, DST, "to")
-        made.build(timeout_s=120)
+        made.build(timeout_s=600)
         with made.pin() as held:
             yield held
 

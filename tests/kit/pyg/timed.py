@@ -41,7 +41,7 @@ def bought(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
         graph.upsert_nodes(np.arange(ITEMS), "item")
         for triple, (src, dst) in ENDS.items():
             graph.upsert_edges(src, dst, ":".join(triple), features={"when": TIMES[triple]} if triple in TIMES else None)
-        graph.build(timeout_s=120)
+        graph.build(timeout_s=600)
         with graph.pin() as held:
             yield held
 

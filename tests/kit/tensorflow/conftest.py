@@ -19,7 +19,7 @@ def cluster() -> Iterator[LocalCluster]:
         client, root = running.client(), shared_or_skip("data", "cora")
         client.create_space("citations", ingest.schema_of(SCHEMA, root=root))
         ingest.load(client, "citations", SCHEMA, root=root)
-        client.graph("citations").build(timeout_s=120)
+        client.graph("citations").build(timeout_s=600)
         yield running
 
 
