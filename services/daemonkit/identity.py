@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import uuid
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,26 @@ class Identity:
         os.close(self.lock)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it that are missing, such that they are there after a crash."""
+    missing = []
+    while not path.is_dir():
+        missing.append(path)
+        path = path.parent
+    for folder in reversed(missing):
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable."""
+    folder = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
 def write_durably(path: Path, data: bytes) -> None:
     """Replace ``path`` with ``data`` so that after a crash it is the old or the new content, whole."""
     temporary = path.with_name(path.name + ".tmp")
@@ -39,11 +60,7 @@ def write_durably(path: Path, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)
 
 
 def is_open(path: Path) -> bool:
@@ -66,7 +83,7 @@ def open_folder(path: Path, role: str) -> Identity:
     Corrupt
         Where the folder's identity can not be read.
     """
-    path.mkdir(parents=True, exist_ok=True)
+    make_folder(path)
     lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:
@@ -81,6 +98,8 @@ def open_folder(path: Path, role: str) -> Identity:
             try:
                 known = json.loads(file.read_text())
                 found, number, owner = str(known["uuid"]), int(known["incarnation"]), str(known["role"])
+                if "crc32" in known and known["crc32"] != _checksum(found, number, owner):
+                    raise ValueError("its content does not have its crc32; one that was written by hand has none")
             except (ValueError, KeyError, TypeError) as error:
                 raise Corrupt(f"{file} can not be read ({error}); restore the folder from a backup") from error
             if owner != role:
@@ -89,10 +108,16 @@ def open_folder(path: Path, role: str) -> Identity:
             found, number = uuid.uuid4().hex, 0
         identity = Identity(found, number + 1, lock)
         try:
-            write_durably(file, json.dumps({"uuid": found, "incarnation": number + 1, "role": role}).encode())
+            content = {"uuid": found, "incarnation": number + 1, "role": role, "crc32": _checksum(found, number + 1, role)}
+            write_durably(file, json.dumps(content).encode())
         except OSError as error:
             raise Unavailable(f"{file} can not be written: {error.strerror}; make room, or let the daemon write there") from error
     except BaseException:
         os.close(lock)
         raise
     return identity
+
+
+def _checksum(uuid_: str, incarnation: int, role: str) -> int:
+    """Return the crc32 of an identity: an altered uuid would be that of a new host, which has to hold nothing."""
+    return zlib.crc32(f"{uuid_} {incarnation} {role}".encode())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import struct
 import threading
+import zlib
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
@@ -15,6 +17,10 @@ from daemonkit.identity import write_durably
 logger = logging.getLogger(__name__)
 
 NAME = "published.bin"
+_CRC_TAG = b"\xfd\x7f"
+"""Field 2047 of PollReply, of type fixed32, which no message has: readers that know nothing of the checksum skip it."""
+_CRC = struct.Struct("<I")
+_TRAILER_BYTES = len(_CRC_TAG) + _CRC.size
 
 
 class Record:
@@ -31,7 +37,7 @@ class Record:
         with self._lock:
             if data != self._last:
                 try:
-                    write_durably(self._path, data)
+                    write_durably(self._path, data + _CRC_TAG + _CRC.pack(zlib.crc32(data)))
                     self._last = data
                 except OSError:
                     logger.exception("record_not_written")
@@ -45,13 +51,17 @@ def read(folder: Path) -> meta.PollReply:
     NotFound
         Where the folder has no such file.
     Corrupt
-        Where it can not be read.
+        Where it cannot be read, or is not what was written.
     """
     path = folder / NAME
     try:
         data = path.read_bytes()
     except OSError as error:
         raise NotFound(f"{path}: {error.strerror}; open the folder once for writing, with mode 'w'") from error
+    if data[-_TRAILER_BYTES : -_CRC.size] == _CRC_TAG:  # an earlier release has written none
+        data, (crc,) = data[:-_TRAILER_BYTES], _CRC.unpack(data[-_CRC.size :])
+        if zlib.crc32(data) != crc:
+            raise Corrupt(f"{path}: not what was written; open the folder once for writing, with mode 'w'")
     found = meta.PollReply()
     try:
         found.ParseFromString(data)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sys
 import threading
 import time
 from contextlib import ExitStack
@@ -33,12 +34,15 @@ from storaged.draw import Share, Version, by_name
 from storaged.folders import Folders
 from storaged.holdings import Holdings
 from storaged.store.image import open_part
-from storaged.store.pages import fit
+from storaged.store.pages import fit, image_bytes
 
 _HERE = "here"
 _TERM_S, _LONGEST_TERM_S = 60.0, 1e9
 _OPEN_ATTEMPTS = 5
 """A version may be removed between reading of it and opening it; then there is a newer word."""
+
+_VERIFIED_BYTES = 1 << 30
+"""Versions up to this size are checked whole as they are opened after a clean stop; every reader of a folder does so."""
 
 
 class Images(Holdings):
@@ -47,14 +51,17 @@ class Images(Holdings):
     def __init__(self, folders: Folders, published: meta.PollReply) -> None:
         super().__init__(folders)
         self._opened: dict[tuple[int, int], Version] = {}
-        # Whoever writes has verified what it serves; what an unclean end left behind nobody has.
-        verify = not folders.clean.exists() and not is_open(folders.data)
+        # A running writer has verified what it serves; what an unclean stop left behind is not verified.
+        unopened = _VERIFIED_BYTES if folders.clean.exists() else sys.maxsize
+        verify_bytes = 0 if is_open(folders.data) else unopened
         with ExitStack() as locks:
             for route in published.spaces:
                 schema = Schema.from_proto(route.space.schema)
                 for manifest in route.versions:
                     locks.callback(os.close, _locked(folders.build(route.space.space_id, manifest.job_id)))
-                    self._opened[route.space.space_id, manifest.version] = _opened(folders, route.space.space_id, schema, manifest, verify=verify)
+                    self._opened[route.space.space_id, manifest.version] = _opened(
+                        folders, route.space.space_id, schema, manifest, verify_bytes=verify_bytes
+                    )
             self._locks = locks.pop_all()
 
     def close(self) -> None:
@@ -229,11 +236,12 @@ def _locked(build: Path) -> int:
     return lock
 
 
-def _opened(folders: Folders, space_id: int, schema: Schema, manifest: pb.Manifest, *, verify: bool) -> Version:
+def _opened(folders: Folders, space_id: int, schema: Schema, manifest: pb.Manifest, *, verify_bytes: int) -> Version:
     parts = folders.build(space_id, manifest.job_id) / "parts"
     images, large = {}, fit(parts / f"p{sealed.part:05d}" for sealed in manifest.images)
+    verify = image_bytes(parts / f"p{sealed.part:05d}" for sealed in manifest.images) <= verify_bytes
     for sealed in manifest.images:
-        images[sealed.part] = open_part(parts / f"p{sealed.part:05d}", verify=verify, large=large)
+        images[sealed.part] = open_part(parts / f"p{sealed.part:05d}", verify=verify, offsets=verify_bytes > 0, large=large)
         if images[sealed.part].digest != sealed.digest:
             raise Corrupt(f"the image of part {sealed.part} in {parts} is not the one that version {manifest.version} was sealed with")
     totals, named = by_name(

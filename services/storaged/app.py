@@ -36,6 +36,7 @@ from storaged.folders import Folders
 from storaged.holdings import Holdings, Wanted, WantedSpace
 from storaged.opening import Opener
 from storaged.remaking import Remaker
+from storaged.scrub import Scrubber
 from storaged.settings import StoragedSettings
 from storaged.sweeping import Sweeper
 from storaged.warm import warm
@@ -90,9 +91,18 @@ class Storaged:
             self._holdings,
             self._folders,
             verify=settings.verify_images or not self._was_clean,
+            verify_bytes=settings.verify_open_mib << 20,
             retry_s=settings.open_retry_s,
             changed=self._poke,
             remake=self._remaker.start,
+            verified=lambda space, want: self._scrubber.verified(space, want),
+        )
+        self._scrubber = Scrubber(
+            self._holdings,
+            self._folders,
+            interval_s=settings.scrub_interval_s,
+            mib_per_s=settings.scrub_mib_per_s,
+            damaged=self._opener.reopen,
         )
         self._sweeper = Sweeper(
             self._holdings,
@@ -104,6 +114,10 @@ class Storaged:
         )
         self.metrics = Metrics("storaged")
         self.metrics.gauge("versions_held", "Versions that draws are answered from.", lambda: len(self._holdings.versions()))
+        self.metrics.gauge("scrub_read_bytes", "Bytes of images that were checked again while they were served.", lambda: self._scrubber.bytes_read)
+        self.metrics.gauge(
+            "scrub_damaged_versions", "Versions that were found damaged while they were served.", lambda: self._scrubber.versions_damaged
+        )
         self.metrics.gauge("builds_here", "Build orders on this host.", lambda: len(self._work.progress()))
         self.handlers: dict[str, Handler] = handlers_of(
             STORE, StoreApi(self._holdings, self._stream_door, conditions_bytes=settings.conditions_mib << 20)
@@ -138,6 +152,7 @@ class Storaged:
         """Begin to talk to metad, and compile; opens no port."""
         threading.Thread(target=self._warm, name="warm", daemon=True).start()
         self._opener.start()
+        self._scrubber.start()
         self._sweeper.start()
         self._beats.start()
 
@@ -201,11 +216,13 @@ class Storaged:
         if self._http is not None:
             self._http.stop()
         self._beats.stop()
+        self._scrubber.stop()
         self._opener.stop()
         self._work.stop()
         self._sweeper.stop()
-        # Images that were to be verified and were not keep the folder unclean.
-        verified = self._was_clean or (self._beats.heard() and not self._holdings.missing())
+        # Images that were to be verified and were not, or were found damaged, keep the folder unclean.
+        verified = self._was_clean and not self._scrubber.versions_damaged
+        verified = verified or (self._beats.heard() and not self._holdings.missing())
         self._holdings.close()
         if verified:
             self._folders.clean.touch()

@@ -152,6 +152,27 @@ class Holdings:
             if self.wants(space_id, want):
                 self._spaces[space_id].faults[want.version] = cause
 
+    def withdraw(self, space_id: int, want: Wanted, cause: str) -> bool:
+        """Stop serving a version; False where it was not served. Draws under way keep their arrays mapped."""
+        with self.lock:
+            held = self._spaces.get(space_id)
+            if held is None or want.version not in held.versions or not self.wants(space_id, want):
+                return False
+            held.versions = {version: opened for version, opened in held.versions.items() if version != want.version}
+            held.faults[want.version] = cause
+            return True
+
+    def served_versions(self) -> list[tuple[WantedSpace, Wanted]]:
+        """Return the versions that are served, the newest first."""
+        with self.lock:
+            found = [(held.wanted, want) for held in self._spaces.values() for want in held.wanted.versions if want.version in held.versions]
+        return sorted(found, key=lambda pair: -pair[1].version)
+
+    def wanted_versions(self) -> frozenset[tuple[int, int]]:
+        """Return (space, version) of all that is to be served."""
+        with self.lock:
+            return frozenset((space_id, want.version) for space_id, held in self._spaces.items() for want in held.wanted.versions)
+
     # -- what is to go --------------------------------------------------------------------------------------------
 
     @property

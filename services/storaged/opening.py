@@ -20,7 +20,7 @@ from storaged.folders import Folders
 from storaged.holdings import Holdings, Wanted, WantedSpace
 from storaged.remaking import Remaking
 from storaged.store.image import PartImage, open_part
-from storaged.store.pages import fit
+from storaged.store.pages import fit, image_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +69,9 @@ class Opener:
     folders : Folders
     verify : bool
         Check every byte of an image before it is served.
+    verify_bytes : int
+        Without ``verify``: check every byte of versions up to this size here, and of larger ones the files that hold
+        offsets; the rest is left to `storaged.scrub`.
     retry_s : float
         How long a version that could not be opened rests at most before it is tried again: the cause may be gone by then.
         Damaged parts are made again after such a rest, then after twice as long, and so on.
@@ -76,12 +79,26 @@ class Opener:
         Called when a version was opened, or refused.
     remake : callable, optional
         Begins to make parts of a version again, and calls back when that is over.
+    verified : callable
+        Called with each version whose every byte was checked before it was opened.
     """
 
     def __init__(
-        self, holdings: Holdings, folders: Folders, *, verify: bool, retry_s: float, changed: Callable[[], None], remake: Remake | None = None
+        self,
+        holdings: Holdings,
+        folders: Folders,
+        *,
+        verify: bool,
+        verify_bytes: int = 0,
+        retry_s: float,
+        changed: Callable[[], None],
+        remake: Remake | None = None,
+        verified: Callable[[WantedSpace, Wanted], None] = lambda *_: None,
     ) -> None:
         self._holdings, self._folders, self._verify = holdings, folders, verify
+        self._verify_bytes, self._verified = verify_bytes, verified
+        self._suspected: frozenset[tuple[int, int]] = frozenset()
+        """(space, version) of what was withdrawn: read whole before it is served again."""
         self._retry_s, self._changed, self._remake = retry_s, changed, remake
         self._tried: dict[tuple[int, int, str], _Tried] = {}
         """(space, version, digest) of what was refused."""
@@ -97,6 +114,15 @@ class Opener:
 
     def wake(self) -> None:
         """There may be something to open."""
+        self._due.set()
+
+    def reopen(self, space: WantedSpace, want: Wanted, cause: str) -> None:
+        """Withdraw a version that was found damaged; it is read whole, and made again where need be, before it is served."""
+        with self._holdings.lock:
+            self._suspected |= {(space.space_id, want.version)}
+        if self._holdings.withdraw(space.space_id, want, cause):
+            logger.error("version_withdrawn", extra={"space": space.name, "version": want.version, "cause": cause})
+            self._changed()
         self._due.set()
 
     def stop(self) -> None:
@@ -122,6 +148,8 @@ class Opener:
         waiting = self._holdings.unopened()
         keys = {(space.space_id, want.version, want.digest) for space, want in waiting}
         self._tried = {key: tried for key, tried in self._tried.items() if key in keys}
+        with self._holdings.lock:
+            self._suspected &= self._holdings.wanted_versions()
         self._rest_s = self._retry_s
         for space, want in waiting:
             tried = self._tried.setdefault((space.space_id, want.version, want.digest), _Tried(at=-math.inf))
@@ -143,6 +171,7 @@ class Opener:
         damage: dict[int, str] = {}
         try:
             large = fit(self._folder(space, want, part) for part in space.parts)
+            verify = self._checks_all(space, want)
             for part in space.parts:
                 if self._stopping or not self._holdings.wants(space.space_id, want):
                     tried.at = -math.inf  # at once where it is wanted again
@@ -150,7 +179,7 @@ class Opener:
                     return
                 self._holdings.opening(space.space_id, want.version, part)
                 try:
-                    images[part] = self._image(space, want, part, large=large)
+                    images[part] = self._image(space, want, part, verify=verify, large=large)
                 except (Corrupt, NotFound) as error:
                     damage[part] = error.message
         except OSError as error:
@@ -170,6 +199,8 @@ class Opener:
             named=want.named,
             parts=images,
         )
+        if verify:
+            self._verified(space, want)
         if self._holdings.opened(space.space_id, want, version):
             logger.info("version_opened", extra={"space": space.name, "version": want.version, "parts": len(images)})
         self._changed()
@@ -177,10 +208,16 @@ class Opener:
     def _folder(self, space: WantedSpace, want: Wanted, part: int) -> Path:
         return self._folders.build(space.space_id, want.job_id) / "parts" / f"p{part:05d}"
 
-    def _image(self, space: WantedSpace, want: Wanted, part: int, *, large: bool) -> PartImage:
+    def _checks_all(self, space: WantedSpace, want: Wanted) -> bool:
+        """Return whether every byte of a version is checked before it is served."""
+        if self._verify or (space.space_id, want.version) in self._suspected:
+            return True
+        return image_bytes(self._folder(space, want, part) for part in space.parts) <= self._verify_bytes
+
+    def _image(self, space: WantedSpace, want: Wanted, part: int, *, verify: bool, large: bool) -> PartImage:
         """A part's image, if it is the one that the version was sealed with."""
         folder = self._folder(space, want, part)
-        image = open_part(folder, verify=self._verify, large=large)
+        image = open_part(folder, verify=verify, offsets=True, large=large)
         if image.digest != want.images.get(part):
             raise NotFound(f"image {folder}: its digest is {image.digest}, version {want.version} was sealed with {want.images.get(part)}")
         return image

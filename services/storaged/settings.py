@@ -34,7 +34,14 @@ class StoragedSettings(DaemonSettings):
     concurrent_tasks: int = Field(default=1, ge=1, le=64)
     """Tasks of jobs (of different spaces) that run here at the same time; further ones wait."""
     verify_images: bool = False
-    """Check every byte of an image before it is served, also after a clean stop (after an unclean one it always is)."""
+    """Check every byte of an image before it is served, however large its version is (after an unclean stop it always is)."""
+    verify_open_mib: int = Field(default=16384, ge=0)
+    """Versions of up to so many MiB on this storaged are checked whole before they are served, after a clean stop too. Of larger ones the files that
+    hold offsets are checked then, and all of them by the scrub, which begins with them."""
+    scrub_interval_s: float = Field(default=86400.0, ge=0)
+    """Every byte of a served image is read and checked again so often; 0: not while it is served."""
+    scrub_mib_per_s: float = Field(default=256.0, gt=0)
+    """MiB per second that this check reads at most."""
     open_retry_s: float = Field(default=30.0, gt=0)
     """A version that could not be opened is tried again so often."""
     sweep_interval_s: float = Field(default=300.0, gt=0)

@@ -51,8 +51,8 @@ class RocksStore:
         options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
         options.set_max_open_files(64)
         options.set_keep_log_file_num(4)
-        if missing := rocksfiles.missing(self._path):
-            raise Corrupt(f"{missing}; restore the catalog from a backup")
+        if damage := rocksfiles.damaged(self._path):
+            raise Corrupt(f"{damage}; restore the catalog from a backup")
         try:
             return Rdict(str(self._path), options)
         except Exception as error:  # rocksdict raises nothing narrower

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import mmap
 import zlib
@@ -18,6 +19,16 @@ from storaged.store.pages import enlarge
 MANIFEST = "manifest.json"
 CRC_BYTES = 1 << 20
 """A checksum covers this much of a file."""
+OFFSETS = frozenset(
+    {"indptr", "label_indptr", "bounds", "positives", "rows", "index_ids", "index_rows", "live_rows", "label_rows"}
+    | {"row_of", "src_row", "order", "hot", "keyed"}
+)
+"""Last names of the files whose numbers are used as places in other files: a wrong one could end the process."""
+
+
+def holds_offsets(name: str) -> bool:
+    """Return whether the file of the array called ``name`` holds places in other files."""
+    return name.rpartition(".")[2] in OFFSETS
 
 
 def mapped(path: Path, entry: Mapping[str, Any], *, verify: bool, large: bool = False) -> NDArray[Any]:
@@ -58,6 +69,34 @@ def _check_bytes(path: Path, file: IO[bytes], entry: Mapping[str, Any], told: Ca
     if at != len(entry["crc32"]):
         raise Corrupt(f"image file {path}: it ends after {at} of {len(entry['crc32'])} mebibytes; build the version again")
     return total
+
+
+def check_image(folder: Path, digest: str, told: Callable[[int], None]) -> int:
+    """Read every byte of an image, its manifest too, and give the number of bytes.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the image.
+    digest : str
+        sha256 that its manifest was sealed with.
+    told : callable
+        Given the bytes that were read, mebibyte by mebibyte. It may raise to end the check.
+
+    Raises
+    ------
+    Corrupt
+        Names the file that is altered or missing, and the mebibyte.
+    """
+    path = folder / MANIFEST
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise Corrupt(f"image file {path}: it cannot be read ({error}); build the version again") from error
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise Corrupt(f"image file {path}: not what the version was sealed with; build the version again")
+    told(len(content))
+    return len(content) + check_files(folder, told)[1]
 
 
 def check_files(folder: Path, told: Callable[[int], None]) -> tuple[int, int]:

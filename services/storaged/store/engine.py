@@ -180,8 +180,8 @@ class RocksEngine:
         self._run = 0
         if self._runs.exists() and not read_only:
             shutil.rmtree(self._runs)
-        if missing := rocksfiles.missing(path):
-            raise Corrupt(missing)
+        if damage := rocksfiles.damaged(path, writable=not read_only):
+            raise Corrupt(f"{damage}; restore the folder from a replica or a backup, or load and build again")
         named = {name: self.options(family) for name, family in self._families.items()}
         try:
             self._db: Any = rocksdict.Rdict(str(path), self.options(None), column_families=named, access_type=access)

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Corrupt, NotFound
-from storaged.store.checked import MANIFEST, mapped
+from storaged.store.checked import MANIFEST, holds_offsets, mapped
 from storaged.store.ordered import Ordered, opened
 from storaged.store.pages import settle
 
@@ -261,7 +261,7 @@ def _weighed_rows(side: Adjacency, named: RowWeights) -> Adjacency:
     return replace(side, weights=named.weights, sums=named.sums, hot=named.hot, cold=named.cold, packed=named.packed, time_sums=named.time_sums)
 
 
-def open_part(folder: Path, *, verify: bool, large: bool = False) -> PartImage:
+def open_part(folder: Path, *, verify: bool, offsets: bool = False, large: bool = False) -> PartImage:
     """Map the image in ``folder``, read-only.
 
     Parameters
@@ -270,6 +270,9 @@ def open_part(folder: Path, *, verify: bool, large: bool = False) -> PartImage:
         As `storaged.store.image_writer` wrote it.
     verify : bool
         Read every byte and compare checksums; otherwise only the manifest and the sizes of files are checked.
+    offsets : bool
+        Read the files that hold places in other files, and compare their checksums: what is wrong in those that are
+        left may give wrong values, but not reads beyond the end of an array.
     large : bool
         Have it in large pages: of what fits into memory, as `storaged.store.pages.fit` says.
 
@@ -290,7 +293,10 @@ def open_part(folder: Path, *, verify: bool, large: bool = False) -> PartImage:
             raise Corrupt(f"image {folder}: format {manifest['format']}; this storaged reads {READ[0]} to {READ[-1]}: build the version again")
         if verify and large:
             settle(folder)
-        arrays = {name: mapped(folder / f"{name}.bin", entry, verify=verify, large=large) for name, entry in manifest["files"].items()}
+        arrays = {
+            name: mapped(folder / f"{name}.bin", entry, verify=verify or (offsets and holds_offsets(name)), large=large)
+            for name, entry in manifest["files"].items()
+        }
         return PartImage(
             part=int(manifest["part"]),
             parts=int(manifest["parts"]),
@@ -299,7 +305,7 @@ def open_part(folder: Path, *, verify: bool, large: bool = False) -> PartImage:
             edges=tuple(_edges(entry, f"e{i}", arrays) for i, entry in enumerate(manifest["edges"])),
             digest=hashlib.sha256(raw).hexdigest(),
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
         raise Corrupt(f"image {folder}: its manifest is torn ({error!r}); build the version again") from error
 
 

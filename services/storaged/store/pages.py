@@ -33,8 +33,12 @@ def fit(folders: Iterable[Path]) -> bool:
 
     Where they do not, what is read is better read in small pages.
     """
-    size = sum(path.stat().st_size for folder in folders for path in folder.glob("*.bin"))
-    return size * _SHARE <= (available_bytes() or -1)
+    return image_bytes(folders) * _SHARE <= (available_bytes() or -1)
+
+
+def image_bytes(folders: Iterable[Path]) -> int:
+    """Return the bytes of the arrays of these images."""
+    return sum(path.stat().st_size for folder in folders for path in folder.glob("*.bin"))
 
 
 def enlarge(content: mmap.mmap) -> None:

@@ -1,0 +1,93 @@
+"""Single altered bits in every kind of file: what is read is equal, or a typed error names the file."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.kit import storage_faults
+from tests.kit.storage_faults import flip
+
+from asterism_proto.errors import Corrupt
+from daemonkit import rocksfiles
+from metad.store.rocks import RocksStore
+
+_BLOCK, _HEADER = 32 << 10, 7
+
+
+def records(log: Path) -> list[int]:
+    """The places of the records of a log that has no more than one block."""
+    content = log.read_bytes()
+    assert len(content) < _BLOCK
+    found, at = [], 0
+    while at + _HEADER <= len(content):
+        found.append(at)
+        at += _HEADER + int.from_bytes(content[at + 4 : at + 6], "little")
+    return found
+
+
+@pytest.fixture
+def unclean(tmp_path: Path) -> Path:
+    """A catalog as a killed metad leaves it."""
+    store = RocksStore(tmp_path / "open")
+    for number in range(20):
+        store.write({b"1/key/%d" % number: bytes([number]) * 50})
+    shutil.copytree(tmp_path / "open", tmp_path / "unclean")
+    store.close()
+    return tmp_path / "unclean"
+
+
+def only(folder: Path, pattern: str) -> Path:
+    [file] = folder.glob(pattern)
+    return file
+
+
+def test_altered_bits_are_detected_or_harmless(tmp_path: Path) -> None:
+    rows = storage_faults.matrix(tmp_path, 8)
+    assert sum(found.total() for _, _, found in rows) >= 200
+    assert storage_faults.wrong(rows) == [], storage_faults.table(rows)
+
+
+@pytest.mark.slow
+def test_many_altered_bits_are_detected_or_harmless(tmp_path: Path) -> None:
+    rows = storage_faults.matrix(tmp_path, 150)
+    print(storage_faults.table(rows))
+    assert storage_faults.wrong(rows) == [], storage_faults.table(rows)
+
+
+@pytest.mark.parametrize("pattern", ["*.log", "MANIFEST-*"])
+def test_every_altered_record_header_is_detected(unclean: Path, pattern: str) -> None:
+    """RocksDB takes an altered length for a torn write, and loops at the type of a recycled log."""
+    file = only(unclean, pattern)
+    for at in records(file):
+        for bit in (*(8 * (at + 4) + bit for bit in range(16)), *(8 * (at + 6) + bit for bit in range(2, 8))):
+            flip(file, bit)
+            if said := rocksfiles.damaged(unclean):
+                assert str(file) in said
+            else:  # the record still ends within the file: its checksum is RocksDB's to hold against it
+                with pytest.raises(Corrupt, match=str(unclean)):
+                    RocksStore(unclean)
+            flip(file, bit)
+    assert rocksfiles.damaged(unclean) == ""
+
+
+def test_a_torn_record_is_no_damage(unclean: Path) -> None:
+    log = only(unclean, "*.log")
+    content, last = log.read_bytes(), records(log)[-1]
+    for size in range(last, len(content)):
+        log.write_bytes(content[:size])
+        assert rocksfiles.damaged(unclean) == ""
+    store = RocksStore(unclean)
+    assert len(store.range(b"")) == 19
+    store.close()
+
+
+def test_missing_files_of_a_database_are_named(unclean: Path) -> None:
+    for pattern, name in (("CURRENT", "CURRENT"), ("*.log", "write-ahead log"), ("MANIFEST-*", "MANIFEST")):
+        copy = unclean.with_name("copy")
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(unclean, copy)
+        only(copy, pattern).unlink()
+        with pytest.raises(Corrupt, match=name):
+            RocksStore(copy)

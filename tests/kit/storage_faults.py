@@ -1,0 +1,439 @@
+"""Damage to the files of storaged and metad: every kind of file, what reads it, and what single altered bits come to.
+
+``python -m tests.kit.storage_faults [POSITIONS]`` prints the table of outcomes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from asterism_proto.errors import AsterismError, Corrupt
+from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
+from asterism_proto.v1 import metad_pb2 as meta
+from daemonkit.identity import NAME as IDENTITY
+from daemonkit.identity import open_folder
+from metad.store.rocks import RocksStore
+from standalone import published
+from storaged.build.marks import Mark, part_folder
+from storaged.cluster import Cluster
+from storaged.store import graph, keys
+from storaged.store.checked import check_image
+from storaged.store.graph import GraphStore
+from storaged.store.image import PartImage, open_part
+from storaged.store.tables import TableStore
+from tests.kit.building import Built, Op, blocks_of, built
+
+SCHEMA = Schema(
+    node_types=(NodeType(name="a", weighted=True, features=(Feature(name="x"), Feature(name="t", kind="bytes"))),),
+    edge_types=(EdgeType(src_type="a", relation="r", dst_type="a", weighted=True, features=(Feature(name="y"),)),),
+    parts=1,
+    direction="both",
+)
+UNCLEAN, CLEAN, OPEN = "after an unclean stop", "after a clean stop", "while open"
+EQUAL, DIFFERENT = "equal", "DIFFERENT"
+_CLUSTER = "0123456789abcdef"
+_SHARED_MEMORY = Path("/dev/shm")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """Files of one kind at one moment."""
+
+    kind: str
+    moment: str
+    folder: Path
+    files: tuple[Path, ...]
+    """Below the folder."""
+    read: Callable[[Path], object]
+    """Gives what the files of a folder say, as something that compares; raises what a daemon would report."""
+    copied: bool = False
+    """Whether reading changes files: then each reading gets a copy."""
+    opened: Callable[[Path], Callable[[], object]] | None = None
+    """Opens a folder, whose files are altered after that; gives what reads them then."""
+
+
+def flip(path: Path, bit: int) -> None:
+    """Alter one bit of a file, in place."""
+    with path.open("r+b") as file:
+        file.seek(bit // 8)
+        byte = file.read(1)[0]
+        file.seek(bit // 8)
+        file.write(bytes([byte ^ 1 << bit % 8]))
+
+
+def positions(size: int, count: int, seed: int) -> list[int]:
+    """Return bits of a file of ``size`` bytes: of its first and last bytes, and others at random; ascending."""
+    bits = 8 * size
+    if bits <= count:
+        return list(range(bits))
+    chosen = {7, bits - 1, *random.Random(seed).sample(range(bits), count)}
+    return sorted(chosen)[:count]
+
+
+def outcomes(subject: Subject, count: int) -> Counter[str]:
+    """Alter ``count`` single bits of a subject's files, one at a time, and count what reading comes to."""
+    found: Counter[str] = Counter()
+    with _scratch() as scratch:
+        expected = _read(subject, scratch, None, 0)
+        for number, file in enumerate(subject.files):
+            size = (subject.folder / file).stat().st_size
+            share = -(-count // len(subject.files))
+            for bit in positions(size, share, number):
+                found[_outcome(subject, scratch, file, bit, expected)] += 1
+    return found
+
+
+def _outcome(subject: Subject, scratch: Path, file: Path, bit: int, expected: object) -> str:
+    try:
+        return EQUAL if _read(subject, scratch, file, bit) == expected else DIFFERENT
+    except AsterismError as error:
+        places = (file.name, str(scratch), str(subject.folder), "BlockKey(", "table block")
+        return type(error).__name__ if any(place in error.message for place in places) else f"UNNAMED {error.message}"
+    except Exception as error:  # a daemon would end with a traceback
+        return f"UNTYPED {error!r}"
+
+
+def _read(subject: Subject, scratch: Path, file: Path | None, bit: int) -> object:
+    folder = subject.folder
+    if subject.copied:
+        folder = scratch / "copy"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(subject.folder, folder)
+    try:
+        if subject.opened is None:
+            if file is not None:
+                flip(folder / file, bit)
+            return subject.read(folder)
+        read = subject.opened(folder)
+        if file is not None:
+            flip(folder / file, bit)
+        return read()
+    finally:
+        if file is not None and not subject.copied:
+            flip(folder / file, bit)
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A folder in memory where there is one: thousands of small databases are opened in it."""
+    with tempfile.TemporaryDirectory(dir=_SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None) as folder:
+        yield Path(folder)
+
+
+# -- what is read ---------------------------------------------------------------------------------------------------
+
+
+def read_catalog(folder: Path) -> object:
+    """Return every key of a catalog."""
+    store = RocksStore(folder)
+    try:
+        return store.range(b"")
+    finally:
+        store.close()
+
+
+def _blocks(store: GraphStore) -> object:
+    found = []
+    plain = (graph.NODES, graph.OUT_EDGES, graph.IN_EDGES, graph.EDGE_FEATURES)
+    for kind in (*plain, *(kind | keys.COLUMNS for kind in plain)):
+        refs = store.refs(0, (kind,), 0, store.loads())
+        found += [(ref, {name: array.tobytes() for name, array in store.read(ref).items()}) for ref in refs]
+    alive = store.exists(0, np.arange(4000), 9, store.loads()).tobytes()
+    return found, alive, store.loads()
+
+
+def read_graph(folder: Path) -> object:
+    """Return every block of a graph database."""
+    store = GraphStore.open(folder, SCHEMA)
+    try:
+        return _blocks(store)
+    finally:
+        store.close()
+
+
+def _open_graph(folder: Path) -> Callable[[], object]:
+    store = GraphStore.open(folder, SCHEMA)
+
+    def read() -> object:
+        try:
+            return _blocks(store)
+        finally:
+            store.close()
+
+    return read
+
+
+def image_content(image: PartImage) -> object:
+    """Return everything that an image says."""
+    return image.digest, hashlib.sha256(repr(image).encode()).hexdigest(), [_hashed(each) for each in (*image.nodes, *image.edges)]
+
+
+def _hashed(record: object) -> str:
+    seen = hashlib.sha256()
+
+    def visit(value: object) -> None:
+        if isinstance(value, np.ndarray):
+            seen.update(np.ascontiguousarray(value).tobytes())
+        elif hasattr(value, "__dataclass_fields__"):
+            for name in value.__dataclass_fields__:
+                visit(getattr(value, name))
+        elif isinstance(value, dict):
+            for each in value.values():
+                visit(each)
+        elif isinstance(value, tuple):
+            for each in value:
+                visit(each)
+
+    visit(record)
+    return seen.hexdigest()
+
+
+def _image_reader(digest: str) -> Callable[[Path], object]:
+    def read(folder: Path) -> object:
+        image = open_part(folder, verify=True)
+        if image.digest != digest:
+            raise Corrupt(f"image {folder}: its digest is {image.digest}")
+        return image_content(image)
+
+    return read
+
+
+def _image_scrubber(digest: str) -> Callable[[Path], Callable[[], object]]:
+    def opened(folder: Path) -> Callable[[], object]:
+        open_part(folder, verify=False)
+        return lambda: check_image(folder, digest, lambda _: None)
+
+    return opened
+
+
+def _table_reader(made: Built) -> Callable[[Path], object]:
+    def read(folder: Path) -> object:
+        tables = TableStore.open(folder, read_only=True)
+        try:
+            return [
+                [
+                    column.tobytes()
+                    for columns in tables.blocks(0, _kind(total.element), 0, total.weight_name, total.positive, final=True)
+                    for column in columns
+                ]
+                for total in made.results[0].totals
+            ]
+        finally:
+            tables.close()
+
+    return read
+
+
+def _kind(element: int) -> int:
+    return keys.B1 | (keys.EDGE_TABLE if element == 2 else 0)
+
+
+def _read_mark(folder: Path) -> object:
+    mark = Mark.read(folder, 0)
+    if mark is None:
+        raise Corrupt(f"{folder}: the part is built again")
+    return mark.input, mark.result, mark.units
+
+
+def _read_identity(folder: Path) -> object:
+    identity = open_folder(folder, "storaged")
+    identity.release()
+    return identity.uuid, identity.incarnation
+
+
+def _read_cluster(folder: Path) -> object:
+    cluster = Cluster(folder / "cluster")
+    cluster.check(_CLUSTER)
+    return cluster.known
+
+
+def _read_published(folder: Path) -> object:
+    found = published.read(folder)
+    found.DiscardUnknownFields()
+    return found.SerializeToString(deterministic=True)
+
+
+# -- what there is --------------------------------------------------------------------------------------------------
+
+
+def a_load(seed: int, nodes: int = 3_000, edges: int = 9_000) -> list[Op]:
+    """A load of nodes with texts, and of edges."""
+    rng = np.random.default_rng(seed)
+    ids = np.arange(nodes)
+    texts = np.arange(nodes * 4, dtype=np.uint8)
+    values = {"src": rng.integers(0, nodes, edges), "dst": rng.integers(0, nodes, edges), "eid": np.arange(edges) + seed * edges}
+    return [
+        Op(
+            kind=graph.NODES,
+            type_id=0,
+            arrays={
+                "ids": ids,
+                "weight": rng.random(nodes, np.float32),
+                "f:x": rng.random(nodes, np.float32),
+                "f:t.indptr": np.arange(nodes + 1, dtype=np.int64) * 4,
+                "f:t.values": texts,
+            },
+        ),
+        Op(kind=graph.OUT_EDGES, type_id=0, arrays={**values, "weight": rng.random(edges, np.float32), "f:y": rng.random(edges, np.float32)}),
+    ]
+
+
+def _names(folder: Path, *patterns: str) -> tuple[Path, ...]:
+    found = [path.relative_to(folder) for pattern in patterns for path in sorted(folder.glob(pattern)) if path.stat().st_size]
+    assert found, (folder, patterns)
+    return tuple(found)
+
+
+def _copied_while_open(folder: Path, name: str) -> Path:
+    """A copy as a killed process leaves it: nothing was flushed as a database was closed."""
+    copy = folder.with_name(name)
+    shutil.copytree(folder, copy)
+    return copy
+
+
+def catalogs(folder: Path) -> list[Subject]:
+    """A catalog with a log, and one that was closed."""
+    catalog = folder / "catalog"
+    for begin in (0, 60):
+        store = RocksStore(catalog)
+        for number in range(begin, begin + 60):
+            store.write({f"1/key/{number:05d}".encode(): random.Random(number).randbytes(80)})
+        if not begin:
+            store.close()
+    unclean = _copied_while_open(catalog, "catalog-unclean")
+    store.close()
+    found = []
+    for moment, place in ((UNCLEAN, unclean), (CLEAN, catalog)):
+        for kind, pattern in DATABASE_FILES[:-1]:
+            if kind == "write-ahead log" and moment == CLEAN:
+                continue
+            found.append(Subject(kind=f"catalog: {kind}", moment=moment, folder=place, files=_names(place, pattern), read=read_catalog, copied=True))
+    return found
+
+
+DATABASE_FILES = (
+    ("SST", "*.sst"),
+    ("write-ahead log", "*.log"),
+    ("MANIFEST", "MANIFEST-*"),
+    ("CURRENT", "CURRENT"),
+    ("OPTIONS", "OPTIONS-*"),
+    ("blob", "*.blob"),
+)
+
+
+def _write(store: GraphStore, load_id: int, load: Sequence[Op]) -> None:
+    for chunk, op in enumerate(load):
+        store.write(blocks_of(SCHEMA, load_id, chunk, op))
+
+
+def graphs(folder: Path) -> list[Subject]:
+    """A graph database with a log, and one that was closed."""
+    database = folder / "graph"
+    store = GraphStore.open(database, SCHEMA)
+    _write(store, 1, a_load(1))
+    store.close()
+    store = GraphStore.open(database, SCHEMA)
+    _write(store, 2, a_load(2, nodes=200, edges=300))
+    unclean = _copied_while_open(database, "graph-unclean")
+    store.close()
+    found = []
+    for moment, place in ((UNCLEAN, unclean), (CLEAN, database), (OPEN, database)):
+        for kind, pattern in DATABASE_FILES:
+            if (kind == "write-ahead log" and moment != UNCLEAN) or (kind in ("MANIFEST", "CURRENT", "OPTIONS") and moment == OPEN):
+                continue
+            found.append(
+                Subject(
+                    kind=f"graph: {kind}",
+                    moment=moment,
+                    folder=place,
+                    files=_names(place, pattern),
+                    read=read_graph,
+                    copied=True,
+                    opened=_open_graph if moment == OPEN else None,
+                )
+            )
+    return found
+
+
+def builds(folder: Path) -> list[Subject]:
+    """An image, the stat database and the mark of a part that was built."""
+    (folder / "built").mkdir()
+    made = built(folder / "built", SCHEMA, [a_load(1)])
+    image, digest = part_folder(made.output, 0), made.digests[0]
+    read = _image_reader(digest)
+    arrays, manifest = _names(image, "*.bin"), _names(image, "manifest.json")
+    found = []
+    for kind, files in (("image: arrays", arrays), ("image: manifest", manifest)):
+        found += [Subject(kind=kind, moment=moment, folder=image, files=files, read=read) for moment in (UNCLEAN, CLEAN)]
+        found.append(Subject(kind=kind, moment=OPEN, folder=image, files=files, read=read, opened=_image_scrubber(digest)))
+    for kind, pattern in (("SST", "stat/*.sst"), ("MANIFEST", "stat/MANIFEST-*"), ("CURRENT", "stat/CURRENT"), ("OPTIONS", "stat/OPTIONS-*")):
+        found.append(
+            Subject(
+                kind=f"tables: {kind}", moment=CLEAN, folder=made.output, files=_names(made.output, pattern), read=_table_reader(made), copied=True
+            )
+        )
+    found.append(Subject(kind="done/*.json", moment=CLEAN, folder=made.output, files=_names(made.output, "done/*.json"), read=_read_mark))
+    return found
+
+
+def small_files(folder: Path) -> list[Subject]:
+    """Files of a few words."""
+    place = folder / "small"
+    open_folder(place, "storaged").release()
+    Cluster(place / "cluster").check(_CLUSTER)
+    reply = meta.PollReply()
+    route = reply.spaces.add()
+    route.space.name, route.space.space_id = "shop", 1
+    route.versions.add(version=3, digest="d" * 64).totals.add(part=0, element=1, count=5, positive=5, weight=2.5)
+    published.Record(place).note(reply)
+    return [
+        Subject(kind=name, moment=CLEAN, folder=place, files=(Path(name),), read=read, copied=True)
+        for name, read in ((IDENTITY, _read_identity), ("cluster", _read_cluster), (published.NAME, _read_published))
+    ]
+
+
+def subjects(folder: Path) -> list[Subject]:
+    """Every kind of file."""
+    return [*catalogs(folder), *graphs(folder), *builds(folder), *small_files(folder)]
+
+
+Row = tuple[str, str, Counter[str]]
+
+
+def matrix(folder: Path, count: int) -> list[Row]:
+    """Alter ``count`` bits of each kind of file at each moment."""
+    return [(subject.kind, subject.moment, outcomes(subject, count)) for subject in subjects(folder)]
+
+
+def wrong(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
+    """Return what is neither equal nor a typed error that names its file."""
+    return [(kind, moment, outcome) for kind, moment, found in rows for outcome in found if outcome.split()[0] in (DIFFERENT, "UNTYPED", "UNNAMED")]
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The outcomes as a Markdown table."""
+    lines = ["| file | moment | bits | equal | typed error | other |", "| --- | --- | --- | --- | --- | --- |"]
+    for kind, moment, found in rows:
+        errors = {name: number for name, number in found.items() if name != EQUAL and " " not in name and name != DIFFERENT}
+        other = found.total() - found[EQUAL] - sum(errors.values())
+        said = ", ".join(f"{number} {name}" for name, number in sorted(errors.items())) or "0"
+        lines.append(f"| {kind} | {moment} | {found.total()} | {found[EQUAL]} | {said} | {other} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    with _scratch() as place:
+        found_rows = matrix(place, int(sys.argv[1]) if len(sys.argv) > 1 else 100)
+    print(table(found_rows))
+    raise SystemExit(1 if wrong(found_rows) else 0)
