@@ -14,6 +14,7 @@ from asterism_proto.arrays import Frame
 from asterism_proto.errors import InvalidRequest, NotFound, Stale, Unavailable
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.validation import MAX_ID
 from daemonkit.calls import Call, Transport
 from graphd import along, read, restriction, rows, sample, subgraph, until, walk, write
 from graphd.conditions import Conditions
@@ -96,8 +97,8 @@ class GraphApi(Operators, Explaining):
 
         def run(space: Space) -> int:
             count = rows.checked(space.schema, head.kind, head.type_id, request)
-            if head.base < 0:
-                raise InvalidRequest(f"base {head.base}: edge ids are 0 or more")
+            if not 0 <= head.base <= MAX_ID - count:
+                raise InvalidRequest(f"base={head.base}: expected 0 to {MAX_ID - count}, the first edge id of the chunk")
             if count:
                 writing = self._writing(space, call, load_id=head.load_id, chunk=head.chunk)
                 write.rows(writing, head.kind, head.type_id, head.base, request.arrays, ends_known=head.ends_known)

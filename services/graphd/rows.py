@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto import names, times
+from asterism_proto import names, times, validation
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound
-from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
+from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import storaged_pb2 as store
 from graphkit.names import ids_of, unlike
 
@@ -39,30 +39,17 @@ def owner_of(schema: Schema, kind: int, type_id: int) -> NodeType | EdgeType:
 def checked(schema: Schema, kind: int, type_id: int, frame: Frame) -> int:
     """The number of rows of a write whose sections are complete and right."""
     owner = owner_of(schema, kind, type_id)
-    rows = -1
-    for name in _IDS[kind]:
-        ids = frame.array(name, "int64")
-        rows = len(ids) if rows < 0 else rows
-        _same_length(name, ids, rows)
-        least = -1 if name == "eid" else 0
-        if rows and ids.min() < least:
-            at = int(np.argmax(ids < least))
-            raise InvalidRequest(f"{name}[{at}] = {ids[at]}: expected {least} or more")
+    rows = validation.check_ids(_IDS[kind], frame.arrays, deletes=kind == store.OUT_EDGE_DELETES)
     known = set(_IDS[kind])
     if kind in (store.NODES, store.OUT_EDGES):
-        weight = frame.optional("weight", "float32")
-        if weight is not None:
-            _check_weight(owner, weight, rows)
-        known.add("weight")
+        known.update(validation.check_weight(owner, frame.arrays, rows))
         for feature in owner.features:
-            known |= _check_feature(feature, frame, rows)
+            known |= validation.check_feature(feature, frame.arrays, rows)
         if (time := frame.arrays.get(f"f:{owner.time}")) is not None:
             times.refuse_no_times(f"time {owner.time!r}", time)
     if schema.named:
         known |= _check_names(schema, kind, owner, frame, rows)
-    for name in frame.arrays:
-        if name not in known:
-            raise InvalidRequest(f"section {name!r}: a write of {owner.name!r} has {', '.join(sorted(known))}")
+    validation.check_known(owner, frame.arrays, known)
     return rows
 
 
@@ -73,8 +60,7 @@ def _check_names(schema: Schema, kind: int, owner: NodeType | EdgeType, frame: F
         columns = {"src": "src_names", "dst": "dst_names"}
     for section, stem in columns.items():
         held = frame.array(f"{stem}.indptr", "int64"), frame.array(f"{stem}.values", "uint8")
-        if len(held[0]) != rows + 1 or held[0][0] != 0 or held[0][-1] != len(held[1]) or bool((np.diff(held[0]) < 0).any()):
-            raise InvalidRequest(f"{stem}: indptr must be int64[{rows + 1}] and rise from 0 to {len(held[1])}")
+        validation.check_indptr(stem, held[0], len(held[1]), rows)
         names.refuse(section, held)
         ids = frame.array(section, "int64")
         wrong = np.flatnonzero(ids != ids_of(*held, schema.salt))
@@ -94,35 +80,3 @@ def check_distinct(schema: Schema, owner: str, ids: NDArray[np.int64], held: nam
     if wrong >= 0:
         both = names.shown(held, int(first[inverse[wrong]])), names.shown(held, wrong)
         raise Conflict(names.collision(repr(owner), *both, int(ids[wrong]), schema.salt))
-
-
-def _check_weight(owner: NodeType | EdgeType, weight: NDArray[np.float32], rows: int) -> None:
-    if not owner.weighted:
-        raise InvalidRequest(f"{owner.name!r} was declared without weights; leave them out")
-    _same_length("weight", weight, rows)
-    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
-    if bad.size:
-        raise InvalidRequest(f"weight[{bad[0]}] = {weight[bad[0]]}: a weight is finite and not negative")
-
-
-def _check_feature(feature: Feature, frame: Frame, rows: int) -> set[str]:
-    """The sections of one feature, if the write has it; InvalidRequest where they are wrong."""
-    stem = f"f:{feature.name}"
-    if feature.kind == "dense":
-        if stem in frame.arrays:
-            values = frame.array(stem, feature.dtype, 1 + len(feature.shape))
-            if values.shape != (rows, *feature.shape):
-                raise InvalidRequest(f"feature {feature.name!r}: shape {list(values.shape)}; expected {[rows, *feature.shape]}")
-        return {stem}
-    names = {f"{stem}.indptr", f"{stem}.values"}
-    if names & set(frame.arrays):
-        indptr = frame.array(f"{stem}.indptr", "int64")
-        values = frame.array(f"{stem}.values", "uint8" if feature.kind == "bytes" else feature.dtype)
-        if len(indptr) != rows + 1 or indptr[0] != 0 or indptr[-1] != len(values) or bool((np.diff(indptr) < 0).any()):
-            raise InvalidRequest(f"feature {feature.name!r}: indptr must be int64[{rows + 1}] and rise from 0 to {len(values)}")
-    return names
-
-
-def _same_length(name: str, array: NDArray[Any], rows: int) -> None:
-    if len(array) != rows:
-        raise InvalidRequest(f"{name} has {len(array)} entries for {rows} rows")

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.arrays import Frame
-from asterism_proto.errors import InvalidRequest, Stale
+from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import storaged_pb2 as pb
 from daemonkit.calls import Call
 from daemonkit.streams import Door
-from storaged import draw
+from storaged import draw, received
 from storaged.holdings import Holdings
 from storaged.operators import Operators, stepped_of, until_of, variates_of
 from storaged.restricting import CONDITIONS_BYTES, Restricting
-from storaged.store.graph import Block
 
 Sections = dict[str, NDArray[Any]]
-
-_REQUIRED = {
-    pb.NODES: ("ids",),
-    pb.NODE_DELETES: ("ids",),
-    pb.NODE_BIRTHS: ("ids",),
-    pb.NODE_TIMES: ("ids",),
-    pb.OUT_EDGES: ("src", "dst", "eid"),
-    pb.IN_EDGES: ("src", "dst", "eid"),
-    pb.OUT_EDGE_DELETES: ("src", "dst", "eid"),
-    pb.IN_EDGE_DELETES: ("src", "dst", "eid"),
-    pb.EDGE_FEATURES: ("eid",),
-}
-_OF_NODES = (pb.NODES, pb.NODE_DELETES, pb.NODE_BIRTHS, pb.NODE_TIMES)
 
 
 class StoreApi(Restricting, Operators):
@@ -65,16 +51,7 @@ class StoreApi(Restricting, Operators):
         """Keep blocks, durable once answered."""
         head: Any = request.head
         space = self._holdings.space(head.space_id)
-        if head.kind not in _REQUIRED:
-            raise InvalidRequest(f"kind {head.kind}: expected one of {sorted(_REQUIRED)}")
-        _check_type(space.schema, nodes=head.kind in _OF_NODES, type_id=head.type_id)
-        for part in head.parts:
-            if part not in space.parts:
-                raise Stale(f"part {part} of space {head.space_id} is not held here; held are {list(space.parts)}")
-        blocks = [
-            Block(load_id=head.load_id, chunk=head.chunk, kind=head.kind, type_id=head.type_id, part=part, arrays=arrays)
-            for part, arrays in _by_part(request, list(head.parts))
-        ]
+        blocks = received.blocks_of(request, space.schema, space.parts)
         call.remaining()
         return Frame(pb.WriteBlocksReply(bytes=self._holdings.store(head.space_id).write(blocks)))
 
@@ -366,35 +343,3 @@ def _taken(request: Frame) -> dict[str, Any]:
 
 def _present(**sections: NDArray[Any] | None) -> Sections:
     return {name: array for name, array in sections.items() if array is not None}
-
-
-def _by_part(request: Frame, parts: list[int]) -> Iterator[tuple[int, Sections]]:
-    """Each part's rows of every section.
-
-    A ragged feature's values are cut by its own row pointers, which become local to the part.
-    """
-    head: Any = request.head
-    offsets = request.array("offsets", "int64")
-    if offsets.size != len(parts) + 1 or offsets.size < 1 or offsets[0] != 0 or np.any(np.diff(offsets) < 0):
-        raise InvalidRequest(f"the array 'offsets' is {offsets[:8].tolist()}...; expected {len(parts) + 1} ascending values from 0")
-    rows = int(offsets[-1])
-    names = [name for name in request.arrays if name != "offsets" and not name.endswith((".indptr", ".values"))]
-    ragged = [name.removesuffix(".indptr") for name in request.arrays if name.endswith(".indptr")]
-    for name in _REQUIRED[head.kind]:
-        request.array(name, "int64")
-    for name in names:
-        array = request.arrays[name]
-        if array.ndim < 1 or array.shape[0] != rows:
-            raise InvalidRequest(f"the array {name!r} has shape {list(array.shape)}; expected {rows} rows")
-    for name in ragged:
-        indptr, values = request.array(f"{name}.indptr", "int64"), request.arrays.get(f"{name}.values")
-        if values is None or indptr.size != rows + 1 or indptr[0] != 0 or np.any(np.diff(indptr) < 0) or indptr[-1] != len(values):
-            raise InvalidRequest(f"the ragged feature {name!r}: row pointers do not ascend from 0 to the number of values over {rows} rows")
-    for at, part in enumerate(parts):
-        start, stop = int(offsets[at]), int(offsets[at + 1])
-        sections: Sections = {name: request.arrays[name][start:stop] for name in names}
-        for name in ragged:
-            indptr = request.arrays[f"{name}.indptr"]
-            sections[f"{name}.indptr"] = indptr[start : stop + 1] - indptr[start]
-            sections[f"{name}.values"] = request.arrays[f"{name}.values"][indptr[start] : indptr[stop]]
-        yield part, sections

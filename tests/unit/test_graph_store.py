@@ -13,7 +13,7 @@ from storaged.store import graph, keys
 from storaged.store.graph import FAMILIES, Block, GraphStore
 from storaged.store.memory import MemoryEngine
 
-SCHEMA = Schema(node_types=(NodeType(name="a"),), parts=2)
+SCHEMA = Schema(node_types=(NodeType(name="a"),), parts=1)
 
 
 @pytest.fixture

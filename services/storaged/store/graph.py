@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_proto import validation
 from asterism_proto.arrays import Frame, decode, encode
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 from asterism_proto.schema import Schema
 from asterism_proto.v1.common_pb2 import Empty
 from asterism_proto.v1.storaged_pb2 import BlockKind
+from graphkit.split import part_of
 from storaged.store import keys
 from storaged.store.engine import Family, Put
 from storaged.store.keys import BLOCKS, COLUMNS, INDEX, BlockKey
@@ -60,6 +62,7 @@ Kept = tuple[BlockKey, bytes, bytes]
 
 _ADOPTED_BYTES = 8 << 20
 """Of values that are adopted in one write."""
+_REMEDY = "restore this storaged from a replica or a backup, or load again"
 _HEAD = struct.Struct("<II")
 _RECORD = struct.Struct("<IIIxxxxqq")
 RECORD_BYTES = _RECORD.size
@@ -193,12 +196,14 @@ class GraphStore:
             for raw, record in self._engine.scan(INDEX, prefix, keys.after(prefix)):
                 key = keys.parse_block_key(raw)
                 if key.load_id in ranks:
-                    found.append(BlockRef(key, ranks[key.load_id], *_RECORD.unpack(record)))
+                    found.append(BlockRef(key, ranks[key.load_id], *unpacked_record(key, record)))
         return sorted(found, key=lambda ref: (ref.rank, ref.key.chunk, ref.key.kind, ref.key.sub))
 
     def read(self, ref: BlockRef) -> dict[str, NDArray[Any]]:
-        """The sections of one value; Corrupt where it is missing or not what was written."""
-        return _decoded(ref.key, self._value(ref.key), ref.rows, ref.size, ref.crc)
+        """Return the sections of one value; Corrupt where it is missing, altered, or holds what no write may."""
+        sections = _decoded(ref.key, self._value(ref.key), ref.rows, ref.size, ref.crc)
+        check_value(self._schema, ref.key, ref.rows, sections)
+        return sections
 
     def extent(self, part: int, loads: Container[int]) -> tuple[int, int]:
         """(rows, bytes) of a part's values that these loads wrote."""
@@ -218,21 +223,40 @@ class GraphStore:
         try:
             value = self._engine.get(family, keys.block_key(key))
         except Corrupt as error:  # of a blob file RocksDB does not say which
-            raise Corrupt(f"block {key}: {error.message}; restore this storaged from a replica or load again") from error
+            raise Corrupt(f"{key}: {error.message}; restore this storaged from a replica or load again") from error
         if value is None:
-            raise Corrupt(f"block {key}: recorded, but its value is missing; restore this storaged from a replica or load again")
+            raise Corrupt(f"{key}: recorded, but its value is missing; restore this storaged from a replica or load again")
         return value
 
     def adopt(self, values: Iterable[Kept]) -> None:
-        """Keep `intact` values of another store, durable on return; one that is here already is replaced by itself."""
+        """Keep `intact` values of another store, durable on return; one that is here already is replaced by itself.
+
+        Raises
+        ------
+        Corrupt
+            For a value that holds what no write may, or whose record says otherwise.
+        """
         batch, size = list[Kept](), 0
         for key, record, value in values:
+            self._check_foreign(key, record, value)
             batch.append((key, record, value))
             size += len(value)
             if size >= _ADOPTED_BYTES:
                 self._adopt(batch)
                 batch, size = [], 0
         self._adopt(batch)
+
+    def _check_foreign(self, key: BlockKey, record: bytes, value: bytes) -> None:
+        rows, _, _, lowest, highest = unpacked_record(key, record)
+        try:
+            sections = decode(memoryview(value)[_HEAD.size :], Empty, envelope=False).arrays
+        except InvalidRequest as error:
+            raise Corrupt(f"{key}: its value is no frame ({error.message})") from error
+        check_value(self._schema, key, rows, sections)
+        ids = sections[ID_SECTION[key.kind & ~COLUMNS]]
+        found = (int(ids.min()), int(ids.max())) if rows else (-1, -1)
+        if found != (lowest, highest):
+            raise Corrupt(f"{key}: it holds ids from {found[0]} to {found[1]}, its record says {lowest} to {highest}")
 
     def _adopt(self, batch: Sequence[Kept]) -> None:
         if not batch:
@@ -383,12 +407,31 @@ def _slice(sections: Arrays, low: int, high: int, rows: int) -> Iterator[tuple[s
             yield name, array[low:high]
 
 
+def unpacked_record(key: BlockKey, record: bytes) -> tuple[int, int, int, int, int]:
+    """Return (rows, size, crc, lowest id, highest id) of a record; Corrupt where it is none, or an id is out of range."""
+    if len(record) != RECORD_BYTES:
+        raise Corrupt(f"{key}: its record has {len(record)} bytes; expected {RECORD_BYTES}; {_REMEDY}")
+    rows, size, crc, lowest, highest = _RECORD.unpack(record)
+    if rows and not 0 <= lowest <= highest <= validation.MAX_ID:
+        raise Corrupt(f"{key}: it holds ids from {lowest} to {highest}; expected 0 to {validation.MAX_ID}; {_REMEDY}")
+    return rows, size, crc, lowest, highest
+
+
+def check_value(schema: Schema, key: BlockKey, rows: int, sections: Arrays) -> None:
+    """Corrupt where a value holds what no write may: ids out of range or of another partition, sections that disagree."""
+    columns = bool(key.kind & COLUMNS)
+    try:
+        validation.check_stored(schema, key.kind & ~COLUMNS, key.type_id, sections, rows, key.part, part_of, columns=columns)
+    except InvalidRequest as error:
+        raise Corrupt(f"{key}: {error.message}; {_REMEDY}") from error
+
+
 def intact(key: BlockKey, record: bytes, value: bytes) -> Kept:
     """A value that is what its record says; Corrupt otherwise."""
-    rows, size, crc, _, _ = _RECORD.unpack(record)
+    rows, size, crc, _, _ = unpacked_record(key, record)
     body = memoryview(value)[_HEAD.size :]
     if len(value) < _HEAD.size or len(body) != size or _HEAD.unpack_from(value) != (rows, crc) or zlib.crc32(body) != crc:
-        raise Corrupt(f"block {key}: its value is not what was written")
+        raise Corrupt(f"{key}: its value is not what was written")
     return key, record, value
 
 
@@ -396,5 +439,5 @@ def _decoded(key: BlockKey, value: bytes, rows: int, size: int, crc: int) -> dic
     # A bytearray's views are writable: kernels see one array type, however a section travelled.
     body = bytearray(memoryview(value)[_HEAD.size :])
     if len(body) != size or _HEAD.unpack_from(value) != (rows, crc) or zlib.crc32(body) != crc:
-        raise Corrupt(f"block {key}: its value is not what was written; restore this storaged from a replica or load again")
+        raise Corrupt(f"{key}: its value is not what was written; restore this storaged from a replica or load again")
     return dict(decode(body, Empty, envelope=False).arrays)  # type: ignore[arg-type]

@@ -34,6 +34,10 @@ class BlockKey(NamedTuple):
     chunk: int
     sub: int
 
+    def __str__(self) -> str:
+        """Return the key in words, for messages."""
+        return f"block {self.sub} of load {self.load_id}, chunk {self.chunk} (partition {self.part}, kind {self.kind}, type {self.type_id})"
+
 
 def block_key(key: BlockKey) -> bytes:
     """21 bytes: part u16 | kind u8 | type u16 | load u64 | chunk u32 | sub-block u32."""

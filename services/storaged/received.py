@@ -1,0 +1,97 @@
+"""Blocks as they arrive in WriteBlocks requests: validation, then one block per partition.
+
+Nothing of a request reaches the store unless every value in it has passed; see
+`asterism_proto.validation` for the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_proto import validation
+from asterism_proto.arrays import Frame
+from asterism_proto.errors import InvalidRequest, Stale
+from asterism_proto.schema import Schema
+from graphkit.split import part_of
+from storaged.store.graph import Block
+
+Sections = dict[str, NDArray[Any]]
+
+
+def blocks_of(request: Frame, schema: Schema, held: Collection[int]) -> list[Block]:
+    """Return the blocks of a WriteBlocks request, one per partition.
+
+    Parameters
+    ----------
+    request : Frame
+        Its head is a WriteBlocksRequest.
+    schema : Schema
+        Of the space.
+    held : collection of int
+        The partitions that this host holds.
+
+    Raises
+    ------
+    InvalidRequest
+        Naming the section, the position and the value.
+    Stale
+        Where a partition is not held here.
+    """
+    head: Any = request.head
+    validation.owner_of(schema, head.kind, head.type_id)
+    parts = list(head.parts)
+    _check_parts(head, parts, schema, held)
+    offsets = _offsets(request, parts)
+    arrays = {name: array for name, array in request.arrays.items() if name != "offsets"}
+    expected = np.repeat(np.array(parts, np.int32), np.diff(offsets))
+    rows = validation.check_block(schema, head.kind, head.type_id, arrays, _fitting(expected, arrays), part_of)
+    if rows != expected.size:
+        raise InvalidRequest(f"offsets[{len(parts)}] = {expected.size}: the sections have {rows} rows")
+    identity = {"load_id": head.load_id, "chunk": head.chunk, "kind": head.kind, "type_id": head.type_id}
+    return [Block(**identity, part=part, arrays=dict(_rows(arrays, int(offsets[at]), int(offsets[at + 1])))) for at, part in enumerate(parts)]
+
+
+def _check_parts(head: Any, parts: Sequence[int], schema: Schema, held: Collection[int]) -> None:
+    if not head.load_id:
+        raise InvalidRequest("load_id=0: expected the id of an open load")
+    for part in parts:
+        if part >= schema.parts:
+            raise InvalidRequest(f"partition {part}: the space has {schema.parts}, numbered from 0")
+        if part not in held:
+            raise Stale(f"part {part} of space {head.space_id} is not held here; held are {list(held)}")
+    if len(set(parts)) != len(parts):
+        raise InvalidRequest(f"parts={parts}: expected each partition once")
+
+
+def _offsets(request: Frame, parts: Sequence[int]) -> NDArray[np.int64]:
+    offsets: NDArray[np.int64] = request.array("offsets", "int64")
+    if offsets.size != len(parts) + 1 or offsets[0] != 0 or bool((offsets[1:] < offsets[:-1]).any()):
+        raise InvalidRequest(f"the array 'offsets' is {offsets[:8].tolist()}...; expected {len(parts) + 1} ascending values from 0")
+    # Before anything of that size is made.
+    rows = max((len(array) for array in request.arrays.values() if array.ndim), default=0)
+    if offsets[-1] > rows:
+        raise InvalidRequest(f"offsets[{len(parts)}] = {offsets[-1]}: no section has as many rows")
+    return offsets
+
+
+def _fitting(expected: NDArray[np.int32], arrays: Sections) -> NDArray[np.int32]:
+    """Return the partitions of the rows; those of a request with another number of rows are refused afterwards."""
+    rows = next((len(arrays[name]) for name in ("ids", "src", "eid") if name in arrays and arrays[name].ndim), 0)
+    if rows != expected.size:
+        raise InvalidRequest(f"offsets end at {expected.size}: the sections have {rows} rows")
+    return expected
+
+
+def _rows(arrays: Sections, start: int, stop: int) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield rows start .. stop of every section; row pointers count from the first of them."""
+    for name, array in arrays.items():
+        if name.endswith(".values") and (indptr := arrays.get(f"{name[:-7]}.indptr")) is not None:
+            yield name, array[indptr[start] : indptr[stop]]
+        elif name.endswith(".indptr") and f"{name[:-7]}.values" in arrays:
+            yield name, array[start : stop + 1] - array[start]
+        else:
+            yield name, array[start:stop]

@@ -1,0 +1,246 @@
+"""The rules for rows of a write: valid blocks pass, each wrong value is refused by its section, position and value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asterism_proto import validation
+from asterism_proto.arrays import Frame, decode, encode
+from asterism_proto.errors import InvalidRequest, Stale
+from asterism_proto.schema import Schema
+from asterism_proto.v1 import storaged_pb2 as pb
+from graphkit.split import part_of
+from storaged import received
+
+PARTS = 3
+SCHEMA = Schema.from_dict(
+    {
+        "parts": PARTS,
+        "direction": "both",
+        "nodes": {
+            "n": {
+                "weighted": True,
+                "features": {
+                    "v": {"dtype": "int16", "shape": [2]},
+                    "l": {"kind": "ragged", "dtype": "int64"},
+                    "born": "float64",
+                    "flag": "bool",
+                },
+                "time": "born",
+            },
+            "plain": {},
+        },
+        "edges": {
+            "plain:e:plain": {"weighted": True, "features": {"at": "int64", "x": "float32"}, "time": "at"},
+            "n:f:plain": {},
+        },
+    }
+)
+NAMED = Schema.from_dict({"parts": PARTS, "ids": "string", "nodes": {"n": {}}})
+ROWS = 6
+ALL = np.arange(ROWS, dtype=np.int64)
+
+
+def nodes() -> dict[str, np.ndarray[Any, Any]]:
+    return {
+        "ids": PARTS * ALL + 1,
+        "weight": np.ones(ROWS, np.float32),
+        "f:v": np.zeros((ROWS, 2), np.int16),
+        "f:l.indptr": np.arange(ROWS + 1, dtype=np.int64),
+        "f:l.values": ALL,
+        "f:born": np.zeros(ROWS),
+        "f:flag": np.zeros(ROWS, np.bool_),
+    }
+
+
+def edges(kind: int) -> dict[str, np.ndarray[Any, Any]]:
+    near, far = PARTS * ALL + 1, ALL * 7
+    src, dst = (near, far) if kind in (pb.OUT_EDGES, pb.OUT_EDGE_DELETES) else (far, near)
+    found: dict[str, np.ndarray[Any, Any]] = {"src": src, "dst": dst, "eid": 100 + ALL}
+    if kind in (pb.OUT_EDGES, pb.IN_EDGES):
+        found |= {"weight": np.ones(ROWS, np.float32), "w:at": ALL}
+    return found
+
+
+VALID: dict[int, dict[str, np.ndarray[Any, Any]]] = {
+    pb.NODES: nodes(),
+    pb.NODE_DELETES: {"ids": ALL},
+    pb.NODE_BIRTHS: {"ids": ALL},
+    pb.NODE_TIMES: {"ids": ALL, "w:born": np.zeros(ROWS)},
+    **{kind: edges(kind) for kind in (pb.OUT_EDGES, pb.IN_EDGES, pb.OUT_EDGE_DELETES, pb.IN_EDGE_DELETES)},
+    pb.EDGE_FEATURES: {"eid": PARTS * ALL + 1, "f:at": ALL, "f:x": np.zeros(ROWS, np.float32)},
+}
+
+
+def checked(kind: int, arrays: dict[str, np.ndarray[Any, Any]], *, schema: Schema = SCHEMA, type_id: int = 0, part: int = 1) -> int:
+    return validation.check_block(schema, kind, type_id, arrays, part, part_of)
+
+
+@pytest.mark.parametrize("kind", VALID, ids=pb.BlockKind.Name)
+def test_a_valid_block_passes(kind: int) -> None:
+    assert checked(kind, VALID[kind]) == ROWS
+    assert checked(kind, {name: array[: 1 if name.endswith("indptr") else 0] for name, array in VALID[kind].items()}) == 0
+
+
+def test_every_kind_of_block_has_a_rule() -> None:
+    assert set(VALID) == set(pb.BlockKind.values()) - {pb.BLOCK_KIND_UNSPECIFIED}
+
+
+def changed(name: str, at: int, value: Any) -> Any:
+    def change(arrays: dict[str, np.ndarray[Any, Any]]) -> None:
+        arrays[name] = arrays[name].copy()
+        arrays[name][at] = value
+
+    return change
+
+
+def put(name: str, array: Any) -> Any:
+    return lambda arrays: arrays.__setitem__(name, array)
+
+
+def without(name: str) -> Any:
+    return lambda arrays: arrays.pop(name)
+
+
+LARGEST = 2**63 - 1
+WRONG: list[tuple[int, Any, str]] = [
+    (pb.NODES, changed("ids", 2, -1), r"ids\[2\] = -1: expected 0 to"),
+    (pb.NODES, changed("ids", 2, -500), r"ids\[2\] = -500"),
+    (pb.NODES, changed("ids", 2, -4000), r"ids\[2\] = -4000"),
+    (pb.NODES, changed("ids", 5, LARGEST), r"ids\[5\] = 9223372036854775807"),
+    (pb.NODES, changed("ids", 3, 2), r"ids\[3\] = 2: it belongs to partition 2, not to 1"),
+    (pb.NODES, changed("weight", 1, np.nan), r"weight\[1\] = nan"),
+    (pb.NODES, changed("weight", 1, -1), r"weight\[1\] = -1.0"),
+    (pb.NODES, changed("weight", 1, np.inf), r"weight\[1\] = inf"),
+    (pb.NODES, put("weight", np.ones(ROWS)), "weight: float64"),
+    (pb.NODES, put("weight", np.ones(ROWS - 1, np.float32)), "weight has 5 entries for 6 rows"),
+    (pb.NODES, put("ids", (PARTS * ALL + 1).astype(np.int32)), "ids: int32"),
+    (pb.NODES, without("ids"), "the array 'ids' is missing"),
+    (pb.NODES, put("f:v", np.zeros((ROWS, 2), np.int32)), "'f:v' is int32; expected int16"),
+    (pb.NODES, put("f:v", np.zeros((ROWS, 3), np.int16)), r"shape \[6, 3\]; expected \[6, 2\]"),
+    (pb.NODES, put("f:v", np.zeros((ROWS - 1, 2), np.int16)), r"shape \[5, 2\]"),
+    (pb.NODES, put("f:flag", np.full(ROWS, 2, np.uint8).view(np.bool_)), "holds byte 2"),
+    (pb.NODES, put("f:w", ALL), "section 'f:w'"),
+    (pb.NODES, put("src", ALL), "section 'src'"),
+    (pb.NODES, changed("f:l.indptr", 0, 1), r"indptr\[0\] = 1"),
+    (pb.NODES, changed("f:l.indptr", 3, 9), r"indptr\[4\] = 4 after 9"),
+    (pb.NODES, changed("f:l.indptr", ROWS, 7), r"indptr\[6\] = 7"),
+    (pb.NODES, changed("f:l.indptr", 1, -1), r"indptr\[1\] = -1 after 0"),
+    (pb.NODES, put("f:l.indptr", np.arange(ROWS, dtype=np.int64)), r"indptr is int64\[6\]"),
+    (pb.NODES, put("f:l.values", ALL.astype(np.float32)), "values are float32"),
+    (pb.NODES, without("f:l.values"), "'f:l.values' is missing"),
+    (pb.NODES, changed("f:born", 4, np.nan), r"time 'born'\[4\] = nan"),
+    (pb.NODE_DELETES, changed("ids", 0, -1), r"ids\[0\] = -1"),
+    (pb.NODE_DELETES, put("weight", np.ones(ROWS, np.float32)), "weights"),
+    (pb.NODE_BIRTHS, changed("ids", 0, LARGEST), r"ids\[0\] = 9223372036854775807"),
+    (pb.NODE_TIMES, without("w:born"), "'w:born' is missing"),
+    (pb.NODE_TIMES, changed("w:born", 2, np.nan), r"time 'born'\[2\] = nan"),
+    (pb.OUT_EDGES, changed("dst", 4, -500), r"dst\[4\] = -500"),
+    (pb.OUT_EDGES, changed("eid", 4, -1), r"eid\[4\] = -1: expected 0"),
+    (pb.OUT_EDGES, changed("src", 4, 3), r"src\[4\] = 3: it belongs to partition 0, not to 1"),
+    (pb.OUT_EDGES, changed("w:at", 2, -(2**63)), r"time 'at'\[2\]"),
+    (pb.OUT_EDGES, put("w:x", np.zeros(ROWS, np.float32)), "section 'w:x'"),
+    (pb.OUT_EDGES, put("f:x", np.zeros(ROWS, np.float32)), "section 'f:x'"),
+    (pb.IN_EDGES, changed("dst", 0, 0), r"dst\[0\] = 0: it belongs to partition 0, not to 1"),
+    (pb.IN_EDGES, changed("src", 0, LARGEST), r"src\[0\] = 9223372036854775807"),
+    (pb.OUT_EDGE_DELETES, changed("eid", 1, -2), r"eid\[1\] = -2: expected -1"),
+    (pb.OUT_EDGE_DELETES, changed("src", 1, 2), "belongs to partition 2"),
+    (pb.IN_EDGE_DELETES, changed("dst", 1, 2), "belongs to partition 2"),
+    (pb.EDGE_FEATURES, changed("eid", 3, 2), r"eid\[3\] = 2: it belongs to partition 2, not to 1"),
+    (pb.EDGE_FEATURES, changed("f:at", 3, -(2**63)), r"time 'at'\[3\]"),
+]
+
+
+@pytest.mark.parametrize(("kind", "change", "message"), WRONG)
+def test_a_wrong_block_is_refused_with_the_value(kind: int, change: Any, message: str) -> None:
+    arrays = dict(VALID[kind])
+    change(arrays)
+    with pytest.raises(InvalidRequest, match=message):
+        checked(kind, arrays)
+
+
+def test_kinds_and_types_that_do_not_exist_are_refused() -> None:
+    for kind, type_id, message in ((0, 0, "kind=0"), (10, 0, "kind=10"), (pb.NODES, 2, "node type 2"), (pb.OUT_EDGES, 2, "edge type 2")):
+        with pytest.raises(InvalidRequest, match=message):
+            checked(kind, VALID[pb.NODES], type_id=type_id)
+    with pytest.raises(InvalidRequest, match="without a time"):
+        checked(pb.NODE_TIMES, {"ids": ALL}, type_id=1)
+    with pytest.raises(InvalidRequest, match="without weights"):
+        checked(pb.NODES, {"ids": PARTS * ALL + 1, "weight": np.ones(ROWS, np.float32)}, type_id=1)
+
+
+def test_nodes_of_a_space_of_strings_have_valid_names() -> None:
+    def named(*values: bytes) -> dict[str, np.ndarray[Any, Any]]:
+        indptr = np.cumsum([0, *map(len, values)]).astype(np.int64)
+        return {"ids": PARTS * np.arange(len(values)) + 1, "f:id.indptr": indptr, "f:id.values": np.frombuffer(b"".join(values), np.uint8)}
+
+    assert checked(pb.NODES, named(b"a", "ü".encode()), schema=NAMED) == 2
+    for wrong in (b"", b"\xff", b"a\0b", b"a" * 257):
+        with pytest.raises(InvalidRequest, match=r"ids\[1\]"):
+            checked(pb.NODES, named(b"a", wrong), schema=NAMED)
+    with pytest.raises(InvalidRequest, match=r"'f:id\.indptr' is missing"):
+        checked(pb.NODES, {"ids": PARTS * ALL + 1}, schema=NAMED)
+
+
+def request(arrays: dict[str, Any], parts: list[int], **head: Any) -> Frame:
+    said = {"space_id": 1, "load_id": 1, "kind": pb.NODE_DELETES, "parts": parts, **head}
+    frame = Frame(pb.WriteBlocksRequest(**said), arrays)
+    return decode(encode(frame), pb.WriteBlocksRequest)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "parts", "head", "message"),
+    [
+        ({"ids": ALL, "offsets": [0, 6]}, [1], {"load_id": 0}, "load_id=0"),
+        ({"ids": ALL, "offsets": [0, 6]}, [3], {}, "partition 3: the space has 3"),
+        ({"ids": ALL, "offsets": [0, 3, 6]}, [1, 1], {}, "expected each partition once"),
+        ({"ids": ALL}, [1], {}, "'offsets' is missing"),
+        ({"ids": ALL, "offsets": [0, 7]}, [1], {}, "no section has as many rows"),
+        ({"ids": ALL, "offsets": [0, 5]}, [1], {}, "the sections have 6 rows"),
+        ({"ids": ALL, "offsets": [1, 6]}, [1], {}, "ascending values from 0"),
+        ({"ids": ALL, "offsets": [0, 5, 3, 6]}, [0, 1, 2], {}, "ascending values from 0"),
+        ({"ids": ALL, "offsets": [0, 2, 6]}, [1], {}, "expected 2 ascending"),
+        ({"ids": ALL, "offsets": [0, 2**62]}, [1], {}, "no section has as many rows"),
+    ],
+)
+def test_a_request_whose_rows_do_not_add_up_is_refused(arrays: dict[str, Any], parts: list[int], head: dict[str, Any], message: str) -> None:
+    arrays = {name: np.asarray(array, np.int64) for name, array in arrays.items()}
+    with pytest.raises(InvalidRequest, match=message):
+        received.blocks_of(request(arrays, parts, **head), SCHEMA, range(PARTS))
+
+
+def test_a_partition_that_is_held_elsewhere_is_stale() -> None:
+    with pytest.raises(Stale, match="part 2 of space 1 is not held here"):
+        received.blocks_of(request({"ids": ALL, "offsets": np.array([0, 6])}, [2]), SCHEMA, (0, 1))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(0, validation.MAX_ID), min_size=1, max_size=40), st.data())
+def test_a_frame_of_several_partitions_becomes_its_blocks(ids: list[int], data: st.DataObject) -> None:
+    """Every row arrives in the block of its partition; with any one id moved to another partition the request is refused."""
+    given_ids = np.array(ids, np.int64)
+    owners = part_of(given_ids, PARTS, SCHEMA.placement)
+    order = np.argsort(owners, kind="stable")
+    parts = sorted(set(owners.tolist()))
+    offsets = np.concatenate([[0], np.cumsum([np.count_nonzero(owners == part) for part in parts])]).astype(np.int64)
+    lengths = np.array([i % 3 for i in range(len(ids))])
+    arrays = {
+        "ids": given_ids[order],
+        "f:l.indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        "f:l.values": np.arange(lengths.sum(), dtype=np.int64),
+    }
+    blocks = received.blocks_of(request({**arrays, "offsets": offsets}, parts, kind=pb.NODES), SCHEMA, range(PARTS))
+    assert [block.part for block in blocks] == parts
+    assert np.concatenate([block.arrays["ids"] for block in blocks]).tolist() == arrays["ids"].tolist()
+    assert np.concatenate([np.diff(block.arrays["f:l.indptr"]) for block in blocks]).tolist() == lengths.tolist()
+    assert np.concatenate([block.arrays["f:l.values"] for block in blocks]).tolist() == arrays["f:l.values"].tolist()
+    at = data.draw(st.integers(0, len(ids) - 1))
+    wrong = arrays["ids"].copy()
+    wrong[at] = wrong[at] + 1 if wrong[at] < validation.MAX_ID else wrong[at] - 1
+    with pytest.raises(InvalidRequest, match=rf"ids\[{at}\] = {wrong[at]}: it belongs to partition"):
+        received.blocks_of(request({**arrays, "ids": wrong, "offsets": offsets}, parts, kind=pb.NODES), SCHEMA, range(PARTS))
