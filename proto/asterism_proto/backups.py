@@ -16,10 +16,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from asterism_proto.errors import Corrupt, InvalidRequest
-from asterism_proto.places import File
+from asterism_proto.places import File, check_name
+from asterism_proto.schema import MAX_PARTS
 
 FORMAT = 1
 RECORD, CATALOG = "backup.json", "catalog.pb"
+MAX_FILES = 1_000_000
+"""Files of a backup."""
+MAX_FILE_BYTES = 1 << 50
+_MAX_NUMBER = (1 << 63) - 1
+_MAX_TEXT = 1024
 
 
 def part_folder(part: int) -> str:
@@ -47,9 +53,15 @@ class PartRecord:
         """What `to_bytes` gave; Corrupt where it is not that."""
         data = _read(content, "part.json")
         try:
-            return cls(part=int(data["part"]), cut=int(data["cut"]), image=str(data["image"]), files=_files(data))
+            record = cls(
+                part=_number(data, "part", MAX_PARTS - 1), cut=_number(data, "cut", _MAX_NUMBER), image=_text(data, "image"), files=_files(data)
+            )
         except (KeyError, TypeError, ValueError) as error:
             raise Corrupt(f"part.json: it is no record of a part ({error!r})") from error
+        for file in record.files:
+            if not file.path.startswith(part_folder(record.part) + "/"):
+                raise Corrupt(f"part.json of part {record.part}: it names {file.path!r}, which is not in {part_folder(record.part)}")
+        return record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +88,15 @@ class Record:
         if data.get("format") != FORMAT:
             raise InvalidRequest(f"{RECORD}: format {data.get('format')!r}; this release reads {FORMAT}")
         try:
-            numbers = {name: int(data[name]) for name in ("version", "cut", "parts", "created_ms")}
-            return cls(space=str(data["space"]), digest=str(data["digest"]), files=_files(data), **numbers)
+            return cls(
+                space=_text(data, "space"),
+                version=_number(data, "version", _MAX_NUMBER),
+                digest=_text(data, "digest"),
+                cut=_number(data, "cut", _MAX_NUMBER),
+                parts=_number(data, "parts", MAX_PARTS),
+                created_ms=_number(data, "created_ms", _MAX_NUMBER),
+                files=_files(data),
+            )
         except (KeyError, TypeError, ValueError) as error:
             raise Corrupt(f"{RECORD}: it is no record of a backup ({error!r})") from error
 
@@ -100,16 +119,34 @@ def _json(data: dict[str, Any]) -> bytes:
 def _read(content: bytes, what: str) -> dict[str, Any]:
     try:
         data = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Corrupt(f"{what}: it is not JSON ({error}); the backup is damaged") from error
     if not isinstance(data, dict):
         raise Corrupt(f"{what}: expected an object, found {type(data).__name__}")
     return data
 
 
+def _number(data: dict[str, Any], name: str, limit: int) -> int:
+    value = data[name]
+    if type(value) is not int or not 0 <= value <= limit:
+        raise ValueError(f"{name}={str(value)[:40]}: expected an integer of 0 to {limit}")
+    return value
+
+
+def _text(data: dict[str, Any], name: str) -> str:
+    value = data[name]
+    if not isinstance(value, str) or len(value) > _MAX_TEXT:
+        raise ValueError(f"{name}={str(value)[:40]!r}: expected a text of at most {_MAX_TEXT} characters")
+    return value
+
+
 def _files(data: dict[str, Any]) -> tuple[File, ...]:
-    files = tuple(File(path=str(f["path"]), bytes=int(f["bytes"]), sha256=str(f["sha256"])) for f in data["files"])
+    entries = data["files"]
+    if not isinstance(entries, list) or len(entries) > MAX_FILES:
+        raise ValueError(f"files: expected a list of at most {MAX_FILES}")
+    files = tuple(File(path=_text(f, "path"), bytes=_number(f, "bytes", MAX_FILE_BYTES), sha256=_text(f, "sha256")) for f in entries)
     for file in files:
-        if file.path.startswith("/") or ".." in file.path.split("/"):
-            raise Corrupt(f"the record names {file.path!r}, which is not below the backup's own folder")
+        check_name(file.path)
+    if len({file.path for file in files}) != len(files):
+        raise ValueError("files: a name is there twice")
     return files

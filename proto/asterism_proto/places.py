@@ -10,16 +10,22 @@ import errno
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+import stat
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound, Unavailable
 
+T = TypeVar("T")
+
 PIECE_BYTES = 1 << 20
 """Bytes that are read, hashed and written at a time."""
+MAX_NAME = 512
+"""Characters of a file's name below an address."""
 
 _BLOCK_BYTES = 8 << 20
 """Of one request to an object store; a few of them are held."""
@@ -31,8 +37,12 @@ _BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 _OVER_SSH = frozenset({"sftp", "ssh"})
 _CONNECT_S = 20.0
 """How long each step of a connection by SSH may take; the system itself gives up after minutes, or never."""
-_STALL_S = 60.0
-"""How long a machine may say nothing while a file goes to or from it by SFTP."""
+REMOTE_TIMEOUT_S = 30.0
+"""Seconds that an object store or a host may take to accept a connection, or to send or take any byte."""
+_OPERATION_TIMEOUTS = 4
+"""Silences of that length, with the retries of the protocol's package between them, after which one operation on a file is given up."""
+MAX_READ_BYTES = 256 << 20
+"""Bytes of a file that is read into memory as a whole."""
 
 _USER = re.compile(r"(://)(?:[^/\s@]+|[^\s@:]*:[^\s@]*)@")
 _SECRET = re.compile(r"([?&;][^=\s&;]*(?:key|secret|token|password|sig|signature|credential)[^=\s&;]*=)[^\s&;'\"]+", re.IGNORECASE)
@@ -63,6 +73,12 @@ class Place:
         process's environment.
     what : str
         What is kept there, in messages: a backup, or an export.
+    shown : str, optional
+        The address in messages, without secrets; None: ``address``.
+    confined : bool
+        Refuse files that lead out of the folder: names that are not below it, symbolic links, and anything local that is no regular file.
+    timeout_s : float
+        Seconds that a remote host may be silent; each operation on a file ends within four times as long.
 
     Raises
     ------
@@ -72,17 +88,25 @@ class Place:
         Where a protocol connects at once, and can not.
     """
 
-    def __init__(self, address: str, *, what: str = "backup") -> None:
-        self.shown = redacted(address)
+    def __init__(
+        self, address: str, *, what: str = "backup", shown: str | None = None, confined: bool = False, timeout_s: float = REMOTE_TIMEOUT_S
+    ) -> None:
+        self.shown = redacted(address) if shown is None else shown
         self._what = what
+        self._confined = confined
+        self._limit_s = _OPERATION_TIMEOUTS * timeout_s
+        protocol = address.partition("://")[0]
         try:
             import fsspec
             from fsspec.implementations.local import LocalFileSystem
 
-            over_ssh = address.partition("://")[0] in _OVER_SSH
-            self._fs, root = fsspec.core.url_to_fs(address, **_within(_CONNECT_S) if over_ssh else {})
-            if over_ssh:
-                self._fs.ftp.get_channel().settimeout(_STALL_S)
+            def connected() -> Any:
+                system, root = fsspec.core.url_to_fs(address, **_timeouts(protocol, timeout_s))
+                if protocol in _OVER_SSH:
+                    system.ftp.get_channel().settimeout(timeout_s)
+                return system, root
+
+            self._fs, root = _within(self._limit_s, connected) if protocol in _OVER_SSH else connected()
         except ImportError as error:
             raise InvalidRequest(f"{self.shown}: a package that this address needs is not installed here ({error})") from error
         except (ValueError, TypeError, KeyError) as error:
@@ -91,28 +115,43 @@ class Place:
             raise Unavailable(f"{self.shown}: can not be reached ({type(error).__name__}: {redacted(str(error))})") from error
         self._root = str(root).rstrip("/")
         self._local = isinstance(self._fs, LocalFileSystem)
+        if self._local and confined:
+            self._root = os.path.realpath(self._root or "/").rstrip("/")
         user = _USER.search(address)
         if user is not None and not self._local and user.group()[3:-1] in self._root:  # taken for a part of a bucket's name
             raise InvalidRequest(f"{self.shown}: this protocol takes no user and password; give them to storageds and clients in their environment")
 
-    def read(self, path: str) -> bytes:
-        """The whole of a small file; NotFound where there is none."""
+    def read(self, path: str, *, limit: int = MAX_READ_BYTES) -> bytes:
+        """Read a small file as a whole.
+
+        Raises
+        ------
+        NotFound
+            Where there is none.
+        Corrupt
+            Where it has more than ``limit`` bytes.
+        """
+        target = self._target(path, reading=True)
+        size = self.size(path)
+        if size is not None and size > limit:
+            raise Corrupt(f"{self.shown}/{path}: {size} bytes; expected at most {limit}")
         with self._ours(path):
-            content: bytes = self._fs.cat_file(f"{self._root}/{path}")
+            content: bytes = self._call(lambda: self._fs.cat_file(target))
         return content
 
     def size(self, path: str) -> int | None:
         """A file's bytes; None where there is none."""
         try:
+            target = self._target(path, reading=True)
             with self._ours(path):
-                return int(self._fs.info(f"{self._root}/{path}")["size"])
+                return int(self._call(lambda: self._fs.info(target))["size"])
         except NotFound:
             return None
 
     @contextmanager
     def open(self, path: str, *, expected: int = 0) -> Iterator[BinaryIO]:
         """A new file, there under its name once the block ends well, and durable then; ``expected`` bytes are a guess at its size."""
-        target = f"{self._root}/{path}"
+        target = self._target(path)
         with self._ours(path):
             if self._local:
                 yield from _local(Path(target))
@@ -124,31 +163,37 @@ class Place:
         # A bucket shows an object once it is whole; elsewhere it gets its name then.
         making = target if bucket else f"{target}.making"
         if not bucket:
-            self._fs.makedirs(target.rpartition("/")[0], exist_ok=True)
-        file: Any = self._fs.open(making, "wb", block_size=block)
+            self._call(lambda: self._fs.makedirs(target.rpartition("/")[0], exist_ok=True))
+        file: Any = self._call(lambda: self._fs.open(making, "wb", block_size=block))
         try:
-            yield cast(BinaryIO, file)
-        except BaseException:
-            # To close it would be to publish half of it.
-            with suppress(Exception):
-                file.discard()
-            with suppress(Exception):
-                if bucket:
-                    file.closed = True
-                else:
-                    file.close()
-                    self._fs.rm_file(making)
+            yield cast(BinaryIO, _Timed(file, self._limit_s))
+        except BaseException as error:
+            # To close it would be to publish half of it. A host that is silent is not waited for once more.
+            if not isinstance(error, TimeoutError):
+                with suppress(Exception):
+                    self._call(lambda: self._discard(file, None if bucket else making))
+            if bucket:
+                file.closed = True
             raise
-        file.close()
+        self._call(file.close)
         if not bucket:
             with suppress(FileNotFoundError):
-                self._fs.rm_file(target)
-            self._fs.mv(making, target)
+                self._call(lambda: self._fs.rm_file(target))
+            self._call(lambda: self._fs.mv(making, target))
+
+    def _discard(self, file: Any, making: str | None) -> None:
+        """Discard a file that was not written to its end."""
+        with suppress(Exception):
+            file.discard()
+        if making is not None:
+            file.close()
+            self._fs.rm_file(making)
 
     def remove(self, path: str) -> None:
         """Remove a file, if it is there."""
+        target = self._target(path)
         with suppress(NotFound), self._ours(path):
-            self._fs.rm_file(f"{self._root}/{path}")
+            self._call(lambda: self._fs.rm_file(target))
 
     def put(self, path: str, content: bytes) -> File:
         """Write a small file."""
@@ -168,19 +213,45 @@ class Place:
         """A file's bytes; Corrupt, with its name, once they turn out not to be those that were written."""
         digest, size = hashlib.sha256(), 0
         try:
-            with self._ours(file.path), self._fs.open(f"{self._root}/{file.path}", "rb", block_size=_BLOCK_BYTES) as opened:
-                while piece := opened.read(PIECE_BYTES):
-                    digest.update(piece)
-                    size += len(piece)
-                    yield piece
+            target = self._target(file.path, reading=True)
+            with self._ours(file.path):
+                opened = self._call(lambda: self._fs.open(target, "rb", block_size=_BLOCK_BYTES))
+                try:
+                    while size <= file.bytes and (piece := self._call(lambda: opened.read(PIECE_BYTES))):
+                        digest.update(piece)
+                        size += len(piece)
+                        yield piece
+                finally:
+                    with suppress(TimeoutError):
+                        self._call(opened.close)
         except NotFound as error:
             raise Corrupt(f"{self.shown}/{file.path}: missing; the {self._what} is damaged") from error
         if (size, digest.hexdigest()) != (file.bytes, file.sha256):
             raise Corrupt(f"{self.shown}/{file.path}: {size} bytes that are not the {file.bytes} that were written; the {self._what} is damaged")
 
     def whole(self, file: File) -> bytes:
-        """A small file's bytes, checked."""
+        """A small file's bytes, checked; Corrupt where there are more than `MAX_READ_BYTES`."""
+        if file.bytes > MAX_READ_BYTES:
+            raise Corrupt(f"{self.shown}/{file.path}: {file.bytes} bytes by its record; expected at most {MAX_READ_BYTES}")
         return b"".join(self.pieces(file))
+
+    def _target(self, path: str, *, reading: bool = False) -> str:
+        """Return the path of a file in its file system; Corrupt where it leads out of a confined folder."""
+        target = f"{self._root}/{path}"
+        if not self._confined:
+            return target
+        check_name(path)
+        if self._local:
+            folder = os.path.dirname(target)
+            if os.path.realpath(folder) != folder or os.path.islink(target):
+                raise Corrupt(f"{self.shown}/{path}: a symbolic link; expected a file of its own; the {self._what} is damaged")
+            if reading and os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
+                raise Corrupt(f"{self.shown}/{path}: expected a regular file; the {self._what} is damaged")
+        return target
+
+    def _call(self, operation: Callable[[], T]) -> T:
+        """Run one operation of the file system; TimeoutError where a remote one takes too long."""
+        return operation() if self._local else _within(self._limit_s, operation)
 
     @contextmanager
     def _ours(self, path: str) -> Iterator[None]:
@@ -190,22 +261,82 @@ class Place:
             raise
         except FileNotFoundError as error:
             raise NotFound(f"{self.shown}/{path}: there is no such file, or no such bucket or folder to write it to") from error
+        except TimeoutError as error:
+            raise Unavailable(f"{self.shown}/{path}: {error or 'timed out'}") from error
         except Exception as error:  # every protocol has errors of its own
             full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
             why = "the disk is full; free space and do it again" if full else f"{type(error).__name__}: {redacted(str(error))}"
             raise Unavailable(f"{self.shown}/{path}: {why}") from error
 
 
-def _within(seconds: float) -> dict[str, float]:
-    """What paramiko takes for the steps of a connection."""
-    return dict.fromkeys(("timeout", "banner_timeout", "auth_timeout", "channel_timeout"), seconds)
+def check_name(path: str) -> None:
+    """Check that a name of a record is one of a file below its folder.
+
+    Raises
+    ------
+    Corrupt
+        For an absolute path, ``.``, ``..``, an empty segment, a backslash or a control character.
+    """
+    segments = path.split("/")
+    if len(path) > MAX_NAME or not path.isprintable() or "\\" in path or any(segment in ("", ".", "..") for segment in segments):
+        raise Corrupt(f"file {path[:MAX_NAME]!r}: expected a relative name that is below the folder of its record")
+
+
+class _Timed:
+    """A file that is written, each operation within a time limit."""
+
+    def __init__(self, file: Any, limit_s: float) -> None:
+        self._file, self._limit_s = file, limit_s
+
+    def write(self, data: Any) -> int:
+        """Write all of ``data``."""
+        _within(self._limit_s, lambda: self._file.write(data))
+        return memoryview(data).nbytes
+
+    def flush(self) -> None:
+        """Nothing to do: the end of the file makes it durable."""
+
+
+def _within(seconds: float, operation: Callable[[], T]) -> T:
+    """Run an operation in a thread, which is abandoned once the time is over: nothing ends a call that waits for a silent host."""
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(operation())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="remote-file", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not results:
+        raise TimeoutError(f"no answer within {seconds:g} s")
+    return results[0]
+
+
+def _timeouts(protocol: str, seconds: float) -> dict[str, Any]:
+    """Return the arguments of a protocol's file system that bound connecting and waiting."""
+    if protocol in _OVER_SSH:  # of paramiko
+        return dict.fromkeys(("timeout", "banner_timeout", "auth_timeout", "channel_timeout"), min(_CONNECT_S, seconds))
+    if protocol in ("s3", "s3a"):  # of botocore
+        return {"config_kwargs": {"connect_timeout": min(_CONNECT_S, seconds), "read_timeout": seconds}}
+    return {}
+
+
+def _opened(path: str, flags: int) -> int:
+    """Open a file that is written, but none that a symbolic link leads to."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def _local(path: Path) -> Iterator[BinaryIO]:
     path.parent.mkdir(parents=True, exist_ok=True)
     making = path.with_name(path.name + ".making")
     try:
-        with making.open("wb") as file:
+        with open(making, "wb", opener=_opened) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

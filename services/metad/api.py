@@ -55,7 +55,7 @@ class CatalogApi:
 
     def import_space(self, request: mpb.ImportSpaceRequest, call: Call) -> pb.Space:
         """A space that waits for its data."""
-        return wire.space_to(self._service.import_space(request.name, wire_backups.record_of(request.record)))
+        return wire.space_to(self._service.import_space(request.name, wire_backups.record_of(request.record), address=request.address))
 
     def begin_load(self, request: mpb.BeginLoadRequest, call: Call) -> mpb.Load:
         """A new load, or the one to resume."""

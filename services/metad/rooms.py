@@ -33,7 +33,9 @@ class Rooms:
         self.cluster = Cluster(hosts, lease_ms=int(settings.lease_s * 1000), patience_ms=int(settings.retire_after_s * 1000), now_ms=clock())
         self.driver = Driver(store=store, board=self.board, catalog=self.catalog, hosts=hosts, rules=settings.rules(), clock=clock)
         self.attendance = Attendance(store=store, board=self.board, catalog=self.catalog, cluster=self.cluster, driver=self.driver, clock=clock)
-        self.service = Service(board=self.board, catalog=self.catalog, cluster=self.cluster, driver=self.driver, clock=clock)
+        self.service = Service(
+            board=self.board, catalog=self.catalog, cluster=self.cluster, driver=self.driver, addresses=settings.addresses(), clock=clock
+        )
         self.upkeep = Upkeep(
             store=store,
             board=self.board,

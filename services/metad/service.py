@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from asterism_proto.addresses import AllowedAddresses
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.schema import Schema
 from metad.board import Board
@@ -20,6 +21,7 @@ from metad.cluster import Cluster, Host, Role
 from metad.ids import LoadId, SpaceId
 from metad.jobs import machine
 from metad.jobs.driver import Driver
+from metad.jobs.kinds import addresses
 from metad.jobs.model import Job, State
 
 _PAGE, _LONGEST_PAGE = 50, 1000
@@ -39,11 +41,12 @@ class JobPage:
 class Service:
     """The verbs."""
 
-    def __init__(self, *, board: Board, catalog: Catalog, cluster: Cluster, driver: Driver, clock: Clock) -> None:
+    def __init__(self, *, board: Board, catalog: Catalog, cluster: Cluster, driver: Driver, addresses: AllowedAddresses, clock: Clock) -> None:
         self._board = board
         self._catalog = catalog
         self._cluster = cluster
         self._driver = driver
+        self._addresses = addresses
         self._clock = clock
 
     # Spaces.
@@ -78,8 +81,10 @@ class Service:
         with self._board.lock:
             return self._catalog.record(self._catalog.spaces.named(name), version)
 
-    def import_space(self, name: str, record: Record) -> Space:
-        """A space made of a record, which waits for its data."""
+    def import_space(self, name: str, record: Record, *, address: str = "") -> Space:
+        """A space made of a record, which waits for its data; none where the address that these are to come from is not allowed."""
+        if address:
+            self._addresses.check("from", address)
         with self._board.lock:
             storageds = [host.uuid for host in self._cluster.online(Role.STORAGED)]
             space = self._catalog.restores.begin(name or record.space.name, record, storageds=storageds, now_ms=self._clock())
@@ -149,6 +154,8 @@ class Service:
 
     def submit(self, space: str, kind: str, *, options: Mapping[str, str] | None = None, version: int = 0) -> Job:
         """A job of what is committed and published by now, or the identical one in flight."""
+        for key, address in addresses(kind, options or {}).items():
+            self._addresses.check(key, address)
         with self._board.lock:
             return self._driver.submit(self._catalog.spaces.named(space), kind, options=options, version=version)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from asterism_proto.addresses import AllowedAddresses
 from daemonkit.settings import DaemonSettings
 from metad.catalog.pins import PinRules
 from metad.jobs.model import Rules
@@ -58,6 +59,16 @@ class MetadSettings(DaemonSettings):
     pins_per_space: int = Field(default=1000, ge=1)
     """Pins that a space may have at a time."""
 
+    allowed_addresses: str = ""
+    """Folders that jobs may read and write, with commas between: file:///srv/exports, s3://bucket/prefix, sftp://host/folder. Empty: none
+    but each storaged's own folder of exports. `*`: all, for development machines. Set it for metad and for every storaged alike."""
+
+    @field_validator("allowed_addresses")
+    @classmethod
+    def _are_addresses(cls, value: str) -> str:
+        AllowedAddresses.parse(value, daemon="metad")
+        return value
+
     @model_validator(mode="after")
     def _times_fit(self) -> MetadSettings:
         if self.lease_s <= 3 * self.heartbeat_interval_s:
@@ -67,6 +78,10 @@ class MetadSettings(DaemonSettings):
         if self.host_away_limit_s <= self.lease_s:
             raise ValueError(f"host_away_limit_s {self.host_away_limit_s} must be more than lease_s {self.lease_s}: only then is a host away")
         return self
+
+    def addresses(self) -> AllowedAddresses:
+        """Return the addresses that jobs may name."""
+        return AllowedAddresses.parse(self.allowed_addresses, daemon="metad", reserved=self.data)
 
     def pin_rules(self) -> PinRules:
         """What may be pinned."""

@@ -80,7 +80,13 @@ class Standalone:
         beat_s = self.settings.heartbeat_interval_s
         try:
             self._metad = Metad(
-                MetadSettings(data=folder / "metad", listen=_NOWHERE, http_listen=_NOWHERE, keep_versions=self.settings.keep_versions)
+                MetadSettings(
+                    data=folder / "metad",
+                    listen=_NOWHERE,
+                    http_listen=_NOWHERE,
+                    keep_versions=self.settings.keep_versions,
+                    allowed_addresses=self.settings.allowed_addresses,
+                )
             )
             to_metad = self._to_metad = LocalTransport(self._metad.handlers)
             self._storaged = Storaged(
@@ -91,6 +97,7 @@ class Standalone:
                     heartbeat_interval_s=beat_s,
                     memory_limit_mib=self.settings.memory_limit_mib,
                     conditions_mib=self.settings.conditions_mib,
+                    allowed_addresses=self.settings.allowed_addresses,
                 ),
                 to_metad,
             )

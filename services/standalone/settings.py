@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from asterism_proto.addresses import AllowedAddresses
 from asterism_proto.errors import InvalidRequest
 
 
@@ -22,8 +23,16 @@ class StandaloneSettings(BaseModel):
     """Seconds between two beats. In one process they cost nothing."""
     keep_versions: int = Field(default=2, ge=1, le=100)
     """Published versions of a space that are served."""
+    allowed_addresses: str = "*"
+    """Folders that jobs may read and write, as of metad's setting of this name: all, for in a process of its own they are open to it anyway."""
     ready_timeout_s: float = Field(default=300.0, gt=0)
     """Seconds that opening may take: on the first start kernels are compiled, for a minute or two, and longer on a busy host."""
+
+    @field_validator("allowed_addresses")
+    @classmethod
+    def _are_addresses(cls, value: str) -> str:
+        AllowedAddresses.parse(value, daemon="metad")
+        return value
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> StandaloneSettings:

@@ -84,6 +84,8 @@ class Storaged:
             served=self._holdings.served,
             memory_limit_mib=settings.memory_limit_mib,
             concurrent=settings.concurrent_tasks,
+            addresses=settings.addresses(),
+            remote_timeout_s=settings.remote_timeout_s,
             changed=self._build_changed,
         )
         self._remaker = Remaker(begin=self._begin, wants=self._holdings.wants, commits=self._commits, folders=self._folders)

@@ -15,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from asterism_proto.addresses import Address, AllowedAddresses, parse_address
 from asterism_proto.errors import AsterismError, NotFound
 from storaged.build.progress import Progress
 from storaged.folders import Folders
@@ -46,11 +47,18 @@ def build_task(order: Order, folders: Folders, memory_limit_mib: int, sources: S
     return "storaged.build", _written(output, task)
 
 
-def reread_task(order: Order, folders: Folders, host: str) -> tuple[str, Path]:
-    """The module and the task file of an audit or an export; NotFound where the version is not served any more."""
+def reread_task(order: Order, folders: Folders, host: str, addresses: AllowedAddresses, remote_timeout_s: float) -> tuple[str, Path]:
+    """The module and the task file of an audit or an export; NotFound where the version is not served any more.
+
+    InvalidRequest where an export's address is not allowed.
+    """
     sealed = order.sealed
     if sealed is None:
         raise NotFound(f"version {order.version} of space {order.space} is not served any more")
+    output, address = export_folder(order, folders), ""
+    if order.kind == "export-tables":
+        target = parse_address(output, field="to") if "to" in order.options else Address(protocol="file", path=output)
+        address = str(addresses.admit("to", target).resolved())
     task = {
         "kind": order.kind,
         "space": order.space,
@@ -65,7 +73,9 @@ def reread_task(order: Order, folders: Folders, host: str) -> tuple[str, Path]:
         "images": {part: sealed.images[part] for part in order.parts if part in sealed.images},
         "totals": [asdict(total) for total in sealed.totals if total.part in order.parts],
         "build": str(folders.build(order.space_id, sealed.job_id).absolute()),
-        "output": export_folder(order, folders),
+        "output": output,
+        "address": address,
+        "remote_timeout_s": remote_timeout_s,
         "options": dict(order.options),
     }
     return "storaged.reread", _written(folders.checkpoint(order.space_id, order.job_id), task)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import SettingsConfigDict
 
+from asterism_proto.addresses import AllowedAddresses
+from asterism_proto.places import REMOTE_TIMEOUT_S
 from daemonkit.settings import DaemonSettings
+from storaged.folders import Folders
 
 
 class StoragedSettings(DaemonSettings):
@@ -44,5 +47,21 @@ class StoragedSettings(DaemonSettings):
     """MiB per second that this check reads at most."""
     open_retry_s: float = Field(default=30.0, gt=0)
     """A version that could not be opened is tried again so often."""
+    allowed_addresses: str = ""
+    """Folders that jobs may read and write, as metad has them; checked once more before anything is opened. The folder `exports` in `data` is always
+    allowed."""
+    remote_timeout_s: float = Field(default=REMOTE_TIMEOUT_S, gt=0, le=3600)
+    """Seconds that an object store or an SFTP host may be silent. An operation on a file is given up after four times as long, and the task
+    fails."""
     sweep_interval_s: float = Field(default=300.0, gt=0)
     """How often leftovers of builds, versions and loads are looked for, beside at the start and at every word of metad."""
+
+    @field_validator("allowed_addresses")
+    @classmethod
+    def _are_addresses(cls, value: str) -> str:
+        AllowedAddresses.parse(value, daemon="storaged")
+        return value
+
+    def addresses(self) -> AllowedAddresses:
+        """Return the addresses that tasks may open."""
+        return AllowedAddresses.parse(self.allowed_addresses, daemon="storaged", exports=Folders(self.data).exports, reserved=self.data)

@@ -21,8 +21,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
+from asterism_proto.addresses import Address, AllowedAddresses
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound
-from asterism_proto.places import redacted
+from asterism_proto.places import Place, redacted
 from storaged import children
 from storaged.archive.transfer import KINDS, Transfer
 from storaged.folders import Folders
@@ -118,10 +119,12 @@ class _Build:
         order, folders, sealed = self.order, self._work.folders, self.order.sealed
         if sealed is None:
             raise NotFound(f"version {order.version} of space {order.space} is not served any more")
+        key = "to" if order.kind == "backup" else "from"
         transfer = Transfer(
             kind=order.kind,
             parts=order.parts,
-            options=order.options,
+            place=self._opened(self._work.addresses.check(key, order.options[key])),
+            sha256=order.options.get("sha256", ""),
             version=order.version,
             cut=sealed.cut,
             digests=sealed.images,
@@ -140,6 +143,10 @@ class _Build:
         done = self.progress
         self._tell(FINISHED, phase="finished", rows_done=done.rows_total, rows_total=done.rows_total, result=result)
 
+    def _opened(self, address: Address) -> Place:
+        """Open the folder of a backup as it was checked: with its symbolic links resolved."""
+        return Place(str(address.resolved()), shown=address.redacted(), confined=True, timeout_s=self._work.remote_timeout_s)
+
     def _step(self, phase: str, done: int, total: int) -> None:
         """Tell how far a transfer is; it ends here where it was withdrawn."""
         if self._cancelled:
@@ -150,7 +157,7 @@ class _Build:
         """The module of the child, and the file that says what it is to do."""
         order, folders = self.order, self._work.folders
         if order.kind in ("audit", "export-tables"):
-            return children.reread_task(order, folders, self._work.host)
+            return children.reread_task(order, folders, self._work.host, self._work.addresses, self._work.remote_timeout_s)
         if order.kind not in _BUILDS:
             raise InvalidRequest(f"this storaged knows no jobs of kind {order.kind!r}")
         checkpoint = folders.checkpoint(order.space_id, order.job_id)
@@ -242,6 +249,10 @@ class Work:
         For each child.
     concurrent : int
         Tasks at a time.
+    addresses : AllowedAddresses
+        What tasks may open.
+    remote_timeout_s : float
+        Seconds that the host of an address may be silent.
     changed : callable
         Called when an order ended: there is something to report.
     """
@@ -255,10 +266,13 @@ class Work:
         served: Callable[[int], Sequence[int]],
         memory_limit_mib: int,
         concurrent: int,
+        addresses: AllowedAddresses,
+        remote_timeout_s: float,
         changed: Callable[[], None],
     ) -> None:
         self.folders, self.store, self.host, self.served = folders, store, host, served
         self.memory_limit_mib, self.changed = memory_limit_mib, changed
+        self.addresses, self.remote_timeout_s = addresses, remote_timeout_s
         self._slots = threading.BoundedSemaphore(concurrent)
         self.allowed = threading.Event()
         """Set while metad's orders hold: without a lease they may be somebody else's by now."""

@@ -98,11 +98,8 @@ def test_a_machine_is_given_up_in_time(tmp_path: Path, monkeypatch: pytest.Monke
         assert time.monotonic() - begun < 10
 
 
-def test_a_machine_that_falls_silent_in_the_middle_of_a_file_is_given_up_in_time(
-    tmp_path: Path, machine: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(places, "_STALL_S", 0.5)
-    place = places.Place(machine[0] + "/data")
+def test_a_machine_that_falls_silent_in_the_middle_of_a_file_is_given_up_in_time(machine: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    place = places.Place(machine[0] + "/data", timeout_s=0.5)
     file = place.put("one", b"1" * 100)
     assert place.read("one") == b"1" * 100
     monkeypatch.setattr("tests.kit.sftp._Files.open", lambda *_: time.sleep(5))

@@ -184,8 +184,8 @@ def test_an_audit_of_a_version_that_is_not_there_is_refused(client: Client, smal
 # Exports.
 
 
-def test_exported_tables_are_what_the_version_draws_from(cluster: LocalCluster, client: Client, small: str, tmp_path: Path) -> None:
-    job = done(client, small, "export-tables", options={"format": "csv,parquet", "to": f"file://{tmp_path}/out"})
+def test_exported_tables_are_what_the_version_draws_from(cluster: LocalCluster, client: Client, small: str) -> None:
+    job = done(client, small, "export-tables", options={"format": "csv,parquet", "to": f"file://{cluster.folder}/out"})
     assert job.state == "FINISHED", job.cause
     manifest = client.manifest(small)
     tables: dict[tuple[str, int, int], Any] = {}

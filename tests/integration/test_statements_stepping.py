@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,13 @@ PEOPLE = cases.person_ids()[:20]
 
 
 @pytest.fixture(scope="module")
-def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
-    with asterism.open(tmp_path_factory.mktemp("stepping")) as client:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("stepping")
+
+
+@pytest.fixture(scope="module")
+def graph(folder: Path) -> Iterator[Graph]:
+    with asterism.open(folder) as client:
         yield cases.load(client, "cases")
 
 
@@ -115,11 +121,11 @@ def test_all_steps_both_ways_are_the_sets_of_edges(graph: Graph) -> None:
     assert len(mixed) == 9
 
 
-def test_jobs_that_can_go_on_go_on_together(graph: Graph) -> None:
+def test_jobs_that_can_go_on_go_on_together(graph: Graph, folder: Path) -> None:
     client = graph.client
     failed = []
     for name in ("a", "b", "a"):
-        failed.append(client.submit_job("cases", "backup", options={"to": f"nosuchstore://{name}/folder"}).job_id)
+        failed.append(client.submit_job("cases", "backup", options={"to": f"file://{folder}/storaged/{name}"}).job_id)
         assert client.wait(failed[-1], timeout_s=HANG_S).state == "FAILED"
     recovered = graph.query("RECOVER JOB")
     assert recovered["job"].tolist() == [failed[2], failed[1]], "of two of the same the newer one"  # type: ignore[union-attr]

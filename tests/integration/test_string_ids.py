@@ -92,8 +92,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(storageds=3, graphds=1) as running:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    with LocalCluster(storageds=3, graphds=1, folder=tmp_path_factory.mktemp("cluster")) as running:
         yield running
 
 

@@ -157,6 +157,9 @@ class LocalCluster:
         Let a test say what goes wrong inside a daemon: ``faults["storaged-0"].set(...)``.
     data : mapping
         Folders of daemons that are not to lie under ``folder``, by name.
+    allowed : sequence of str, optional
+        Addresses that jobs may name; None: the folder's siblings, which are the other temporary folders of the test run, or the cluster's own
+        temporary folder.
     fast : bool
         Have hosts noticed within a second that are gone; False: beat as often as daemons do by themselves.
     """
@@ -173,12 +176,16 @@ class LocalCluster:
         relay: bool = False,
         faults: bool = False,
         data: Mapping[str, Path] | None = None,
+        allowed: Sequence[str] | None = None,
         fast: bool = True,
     ) -> None:
         self._environment = environment
         self._temporary = tempfile.TemporaryDirectory(prefix="asterism-cluster-") if folder is None else None
         self.folder = folder or Path(self._temporary.name if self._temporary else "")
         self._more = flags or {}
+        if allowed is None:
+            allowed = [f"file://{self.folder if folder is None else folder.absolute().parent}"]
+        self._allowed = ("--allowed-addresses", ",".join(allowed))
         self._clients: list[asterism.Client] = []
         self.daemons: dict[str, Daemon] = {}
         self._folders: dict[str, Path] = {}
@@ -304,6 +311,7 @@ class LocalCluster:
 
     def _add(self, name: str, role: str, data: Path | None, *arguments: str) -> Daemon:
         own = ["--data", str(data)] if data is not None else []
+        own += self._allowed if role in ("metad", "storaged") else []
         if data is not None:
             self._folders[name] = data
         self.daemons[name] = Daemon(name, [role, *own, *arguments, *self._more.get(role, ())], self.folder, self._environment)

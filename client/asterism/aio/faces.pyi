@@ -245,7 +245,8 @@ class AsyncClient(Closing[Client]):
             it. ``"export-tables"`` writes alias tables to files. ``"compact"`` gives the disk space of deleted blocks back.
         options : mapping of str to str, optional
             Of ``"export-tables"``: ``format`` (``"parquet"``, ``"csv"`` or ``"csv,parquet"``) and ``to``, a folder that every
-            storaged can write to, as an fsspec address; without it, files go to each storaged's own folder ``exports``.
+            storaged can write to and the setting ``allowed_addresses`` lists, as ``"s3://bucket/folder"``; without it, files go to each
+            storaged's own folder ``exports``.
             Of ``"index"``: ``type``, a node type; ``on``, a column; ``kind``, ``"range"`` or ``"hash"`` (texts too); ``drop="yes"``.
             Of ``"build"`` and ``"index"``: ``link="no"`` makes every part anew; without it what did not change is shared with versions before.
         version : int

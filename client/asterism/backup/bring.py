@@ -41,7 +41,8 @@ def restore(
     client : Client
         Of the service that gets the space.
     address : str or Path
-        Where the backup is; this process and every storaged must be able to read it.
+        Where the backup is; this process and every storaged must be able to read it, and the setting ``allowed_addresses`` of the
+        service must list it.
     name : str, optional
         Of the new space; None: as it was called.
     timeout_s : float
@@ -51,6 +52,8 @@ def restore(
 
     Raises
     ------
+    InvalidRequest
+        Where the service does not allow the address.
     NotFound
         Where there is no backup, or one that never became whole.
     Conflict
@@ -61,7 +64,7 @@ def restore(
         Where the job failed for another reason or was stopped.
     """
     until = time.monotonic() + timeout_s
-    place = Place(full(address))
+    place = Place(full(address), confined=True)
     try:
         content = place.read(RECORD)
     except NotFound as error:
@@ -77,7 +80,7 @@ def restore(
     space = name or entry.space.name
     options = {"from": full(address), "sha256": hashlib.sha256(content).hexdigest()}
     try:
-        client.session.catalog("import_space", meta.ImportSpaceRequest(name=space, record=entry))
+        client.session.catalog("import_space", meta.ImportSpaceRequest(name=space, record=entry, address=full(address)))
         job = client.submit_job(space, "restore", options=options)
     except Conflict:  # at either call: a restore that is under way already may end between the two
         if not _brought(client, space, record):

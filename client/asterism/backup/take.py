@@ -58,7 +58,8 @@ def backup(
     space : str
         The space.
     address : str or Path
-        A folder as fsspec names it, that this process and every storaged can write to; a path is a folder of this machine's.
+        A folder that this process and every storaged can write to, as ``"s3://bucket/folder"``, and that the setting
+        ``allowed_addresses`` of the service lists; a path is a folder of this machine's.
     version : int, optional
         None: the current one.
     timeout_s : float
@@ -68,13 +69,15 @@ def backup(
 
     Raises
     ------
+    InvalidRequest
+        Where the service does not allow the address.
     Conflict
         Where the address holds another backup.
     NotReady
         Where the job failed or was stopped; the message has the cause.
     """
     until = time.monotonic() + timeout_s
-    place = Place(full(address))
+    place = Place(full(address), confined=True)
     entry = client.session.catalog("export_space", meta.ExportSpaceRequest(space=space, version=version or 0))
     manifest = entry.manifest
     done = _taken(place)
@@ -123,8 +126,8 @@ def _part(place: Place, part: int, image: str) -> list[File]:
     except NotFound as error:
         raise NotReady(f"{place.shown}/{path}: not there, though its storaged has written it; can this process see what storageds write?") from error
     record = PartRecord.of(content)
-    if record.image != image:
-        raise Corrupt(f"{place.shown}/{path}: of image {record.image}; the version has {image}")
+    if (record.part, record.image) != (part, image):
+        raise Corrupt(f"{place.shown}/{path}: of part {record.part}, image {record.image}; the version has image {image} of part {part}")
     return [*record.files, File(path=path, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())]
 
 

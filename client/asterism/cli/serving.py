@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 import signal
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +28,14 @@ def serve(
         list[str] | None,
         typer.Option(metavar="NAME", help="A further name by which the HTTP door may be called (.NAME: all below it; *: any); may be repeated."),
     ] = None,
+    allow_address: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A folder that jobs may read and write (file:///srv/exports, s3://bucket/prefix; *: any); may be repeated. Otherwise local folders "
+            "while both ports listen on the loopback interface and no --http-name is given, and none else.",
+        ),
+    ] = None,
 ) -> None:
     """Serve a folder until SIGTERM or Ctrl-C: metad, storaged and graphd in one process."""
     output = session_of(context).output
@@ -33,8 +43,10 @@ def serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     from standalone import app as standalone
+    from standalone.settings import StandaloneSettings
 
-    service = standalone.Standalone(path)
+    allowed = allowed_addresses(allow_address or (), listen=listen, http_listen=http_listen, http_names=http_name or ())
+    service = standalone.Standalone(path, StandaloneSettings(allowed_addresses=allowed))
     try:
         service.start()
         doors = service.open_ports(listen=listen, http_listen=http_listen, http_names=http_name or ())
@@ -46,3 +58,22 @@ def serve(
         output.remark("stopping")
     finally:
         service.stop()
+
+
+def allowed_addresses(given: Sequence[str], *, listen: str, http_listen: str, http_names: Sequence[str]) -> str:
+    """Return the setting ``allowed_addresses`` of a served folder.
+
+    Only processes of this host can connect to a loopback interface. They may name local folders unless the option says otherwise; a
+    further name of the HTTP port means that others come through a proxy.
+    """
+    local = not http_names and _is_loopback(listen) and _is_loopback(http_listen)
+    return ",".join(given) if given else "file:///" if local else ""
+
+
+def _is_loopback(address: str) -> bool:
+    """Return whether only processes of this host can connect to ``host:port``."""
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

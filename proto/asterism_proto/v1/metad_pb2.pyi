@@ -216,12 +216,14 @@ class SpaceRecord(_message.Message):
     def __init__(self, space: _Optional[_Union[_common_pb2.Space, _Mapping]] = ..., manifest: _Optional[_Union[_common_pb2.Manifest, _Mapping]] = ..., loads: _Optional[_Iterable[_Union[Load, _Mapping]]] = ..., last_commit: _Optional[int] = ..., next_edge_ids: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ImportSpaceRequest(_message.Message):
-    __slots__ = ("name", "record")
+    __slots__ = ("name", "record", "address")
     NAME_FIELD_NUMBER: _ClassVar[int]
     RECORD_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
     name: str
     record: SpaceRecord
-    def __init__(self, name: _Optional[str] = ..., record: _Optional[_Union[SpaceRecord, _Mapping]] = ...) -> None: ...
+    address: str
+    def __init__(self, name: _Optional[str] = ..., record: _Optional[_Union[SpaceRecord, _Mapping]] = ..., address: _Optional[str] = ...) -> None: ...
 
 class JobRequest(_message.Message):
     __slots__ = ("job_id",)

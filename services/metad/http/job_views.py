@@ -183,7 +183,7 @@ class NewJob(View):
     space: str = Field(min_length=1, max_length=128, examples=["papers"])
     kind: str = Field(default="build", max_length=32, examples=["build", "index", "audit", "export-tables", "compact"])
     options: dict[str, str] = Field(default_factory=dict, examples=[{"format": "csv"}])
-    """By kind; `export-tables` knows `format` (parquet, csv or both) and `to` (an fsspec address), `index` `type`, `on`, `kind` and `drop`."""
+    """By kind; `export-tables` knows `format` (parquet, csv or both) and `to` (an allowed address), `index` `type`, `on`, `kind` and `drop`."""
     version: int = Field(default=0, ge=0, lt=1 << 64)
     """For kinds that read a version; 0: the current one."""
 

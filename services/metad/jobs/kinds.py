@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from asterism_proto.addresses import parse_address
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.indexes import KINDS as INDEX_KINDS
 from asterism_proto.places import redacted
@@ -26,6 +27,8 @@ class Option:
     default: str | None = None
     """Where it is not given; None: it is left out."""
     required: bool = False
+    address: bool = False
+    """It is a folder's address, which storageds open: `metad.service` holds it against the allow-list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +56,9 @@ def _format(value: str) -> str:
     return ",".join(sorted(wanted))
 
 
-def _address(value: str) -> str:
-    protocol, separator, path = value.partition("://")
-    if not (separator and protocol.replace("+", "").isalnum() and path.strip("/")) or len(value) > _LONGEST_VALUE or not value.isprintable():
-        shown = redacted(value[:_LONGEST_VALUE])
-        raise InvalidRequest(f"address {shown!r}: expected a folder's address with its protocol, as 's3://bucket/folder'")
-    return value.rstrip("/")
+def _address(key: str, *, required: bool = False) -> Option:
+    """Return the option ``key`` for a folder's address, which is kept in canonical form."""
+    return Option(settled=lambda value: str(parse_address(value, field=key)), required=required, address=True)
 
 
 def _sha256(value: str) -> str:
@@ -109,17 +109,15 @@ KINDS: Mapping[str, Kind] = {
             },
         ),
         Kind(name="audit", reads_version=True, covers_parts=True),
-        Kind(
-            name="export-tables", reads_version=True, options={"format": Option(settled=_format, default="parquet"), "to": Option(settled=_address)}
-        ),
+        Kind(name="export-tables", reads_version=True, options={"format": Option(settled=_format, default="parquet"), "to": _address("to")}),
         Kind(name="compact"),
-        Kind(name="backup", reads_version=True, options={"to": Option(settled=_address, required=True)}),
+        Kind(name="backup", reads_version=True, options={"to": _address("to", required=True)}),
         Kind(
             name="restore",
             publishes=True,
             restores=True,
             covers_parts=True,
-            options={"from": Option(settled=_address, required=True), "sha256": Option(settled=_sha256, required=True)},
+            options={"from": _address("from", required=True), "sha256": Option(settled=_sha256, required=True)},
         ),
     )
 }
@@ -130,6 +128,11 @@ def kind_of(name: str) -> Kind:
     if name not in KINDS:
         raise InvalidRequest(f"job kind {name!r}: expected {', '.join(list(KINDS)[:-1])} or {list(KINDS)[-1]}")
     return KINDS[name]
+
+
+def addresses(kind: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a job that are addresses."""
+    return {key: options[key] for key, option in kind_of(kind).options.items() if option.address and key in options}
 
 
 def shown(options: Options) -> dict[str, str]:

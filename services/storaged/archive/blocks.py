@@ -69,11 +69,16 @@ class _Stream:
 
     def take(self, size: int) -> bytes:
         """The next ``size`` bytes; Corrupt where there are fewer."""
-        while len(self._held) - self._at < size:
+        held = [self._held[self._at :]] if len(self._held) - self._at < size else []
+        missing = size - (len(self._held) - self._at)
+        while missing > 0:
             piece = next(self._pieces, None)
             if piece is None:
-                raise Corrupt(f"blocks: the stream ends {size - (len(self._held) - self._at)} bytes early")
-            self._held, self._at = self._held[self._at :] + piece, 0
+                raise Corrupt(f"blocks: the stream ends {missing} bytes early")
+            held.append(piece)
+            missing -= len(piece)
+        if held:
+            self._held, self._at = b"".join(held), 0
         taken = self._held[self._at : self._at + size]
         self._at += size
         return taken

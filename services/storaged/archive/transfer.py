@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from asterism_proto.backups import RECORD, PartRecord, Record, part_folder
-from asterism_proto.errors import AsterismError, Corrupt, NotFound
+from asterism_proto.errors import AsterismError, Corrupt, NotFound, Unavailable
 from asterism_proto.places import PIECE_BYTES, File, Place
 from storaged.archive.blocks import packed, unpacked
 from storaged.store.checked import MANIFEST
@@ -34,7 +35,10 @@ class Transfer:
 
     kind: str
     parts: tuple[int, ...]
-    options: Mapping[str, str]
+    place: Place
+    """Where the backup lies."""
+    sha256: str
+    """Of the record that a restore began with."""
     version: int
     cut: int
     """The commit that the version shows."""
@@ -54,7 +58,7 @@ class Transfer:
     # -- out ------------------------------------------------------------------------------------------------------
 
     def _back_up(self) -> dict[str, Any]:
-        place = Place(self.options["to"])
+        place = self.place
         extents = {part: self.store.extent(part, self.commits) for part in self.parts}
         done, total = 0, sum(rows for rows, _ in extents.values())
         for part, (rows, size) in extents.items():
@@ -108,9 +112,9 @@ class Transfer:
     # -- in -------------------------------------------------------------------------------------------------------
 
     def _restore(self) -> dict[str, Any]:
-        place = Place(self.options["from"])
+        place = self.place
         content = place.read(RECORD)
-        if hashlib.sha256(content).hexdigest() != self.options["sha256"]:
+        if hashlib.sha256(content).hexdigest() != self.sha256:
             raise Corrupt(f"{place.shown}/{RECORD}: it is not the record that the restore began with; restore anew")
         record = Record.of(content)
         loads = {commit: load for load, commit in self.commits.items()}
@@ -131,12 +135,17 @@ class Transfer:
                 return
         except AsterismError:
             pass  # an earlier attempt did not come to its end
+        if folder.is_symlink():
+            raise Corrupt(f"{folder}: a symbolic link; expected a folder of this storaged's own")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / MANIFEST).unlink(missing_ok=True)
         prefix = f"{part_folder(part)}/image/"
         files = {file.path.removeprefix(prefix): file for file in record.of_part(part) if file.path.startswith(prefix)}
         if MANIFEST not in files or any("/" in name for name in files):
             raise Corrupt(f"{place.shown}/{prefix}: the record has no whole image of part {part}")
+        size, free = sum(file.bytes for file in files.values()), shutil.disk_usage(folder).free
+        if size > free:
+            raise Unavailable(f"{place.shown}/{prefix}: {size} bytes by its record, {free} are free here; free space and do it again")
         for name, file in files.items():
             if name != MANIFEST:
                 self._take(place, file, folder / name, done)
@@ -148,7 +157,8 @@ class Transfer:
         open_part(folder, verify=True)
 
     def _take(self, place: Place, file: File, path: Path, done: int) -> None:
-        with path.open("wb") as target:
+        path.unlink(missing_ok=True)
+        with path.open("xb") as target:  # "x" follows no symbolic link
             for piece in self._told(place.pieces(file), f"image file {path.name}", done, len(self.parts)):
                 target.write(piece)
             target.flush()

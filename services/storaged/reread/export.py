@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO
 
 from asterism_proto.errors import Corrupt, NotReady
-from asterism_proto.places import Place
+from asterism_proto.places import Place, redacted
 from storaged.build.progress import Progress
 from storaged.build.table import BlockSums
 from storaged.build.task import Total
@@ -97,7 +97,8 @@ def export(task: Task, progress: Progress) -> Result:
         Where a file can not be written.
     """
     writers = _writers()
-    place = Place(task.output if "://" in task.output else f"file://{task.output}", what="export")
+    shown = redacted(task.output)
+    place = Place(task.address, what="export", shown=shown, confined=True, timeout_s=task.remote_timeout_s)
     formats = task.options.get("format", "parquet").split(",")
     totals = sorted(task.totals, key=lambda t: (t.part, t.element, t.type_id, t.weight_name))
     progress.expect(sum(total.positive for total in totals) * len(formats))
@@ -112,8 +113,7 @@ def export(task: Task, progress: Progress) -> Result:
         tables.close()
     progress.phase("manifest")
     place.put(f"manifest-{task.host}.json", _manifest(task, files))
-    folder = place.shown if "://" in task.output else task.output
-    return {"totals": [], "images": [], "made": {"folder": folder, "files": [asdict(file) for file in files]}}
+    return {"totals": [], "images": [], "made": {"folder": shown, "files": [asdict(file) for file in files]}}
 
 
 def _written(

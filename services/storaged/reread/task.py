@@ -40,7 +40,11 @@ class Task:
     build: Path
     """What the version's build left: images and the stat database."""
     output: str
-    """Folder of an export: a path, or an address with its protocol."""
+    """Folder of an export as it is shown: a path, or an address with its protocol."""
+    address: str
+    """The same as it is opened: checked, and without symbolic links."""
+    remote_timeout_s: float
+    """Seconds that the host of the address may be silent."""
     options: Mapping[str, str]
 
     @classmethod

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import Corrupt
+from asterism_proto.places import check_name
 from storaged.store.pages import enlarge
 
 MANIFEST = "manifest.json"
@@ -117,6 +118,7 @@ def check_files(folder: Path, told: Callable[[int], None]) -> tuple[int, int]:
     files = json.loads((folder / MANIFEST).read_bytes())["files"]
     total = 0
     for name, entry in files.items():
+        check_name(name)
         path = folder / f"{name}.bin"
         try:
             with path.open("rb") as file:

@@ -1,0 +1,259 @@
+"""Addresses of remote folders: their grammar, and the allow-list of those that daemons open.
+
+A daemon opens an address only after `AllowedAddresses.check` has accepted it. Addresses are brought into one canonical form first, so that what is
+checked is what is opened: ``FILE:/srv//a/../b`` is ``file:///srv/b``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import posixpath
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.places import redacted
+
+PROTOCOLS = {"file": "file", "local": "file", "s3": "s3", "s3a": "s3", "sftp": "sftp", "ssh": "sftp"}
+"""Protocols that can be allowed, with their canonical names. Every other protocol is refused, whatever fsspec or its plug-ins know."""
+EVERYTHING = "*"
+"""The value of `allowed_addresses` that allows every address of these protocols."""
+MAX_LENGTH = 1024
+"""Characters of an address."""
+SFTP_PORT = 22
+_SHOWN = 160
+"""Characters of a wrong address in a message."""
+
+_SYNTAX = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//)?(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
+_HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]{0,253}[A-Za-z0-9_])?")
+_EXPECTED = "expected a folder's address, as file:///srv/exports, s3://bucket/folder or sftp://host/folder"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """A folder's address in canonical form; ``str`` gives its text, secrets included.
+
+    Parameters
+    ----------
+    protocol : {"file", "s3", "sftp"}
+    path : str
+        Absolute and normalized, as ``"/srv/exports"``. For s3 the key prefix after the bucket; ``"/"`` is the whole bucket.
+    host : str
+        The bucket of s3, the host of sftp in lower case, empty for files.
+    port : int
+        Of sftp.
+    user, password : str
+        Of sftp, where the address has them, as they were written.
+    """
+
+    protocol: str
+    path: str
+    host: str = ""
+    port: int = 0
+    user: str = ""
+    password: str = ""
+
+    def __str__(self) -> str:
+        login = self.user + (f":{self.password}" if self.password else "") + ("@" if self.user else "")
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = f":{self.port}" if self.port not in (0, SFTP_PORT) else ""
+        return f"{self.protocol}://{login}{host}{port}{self.path if self.path != '/' or self.protocol == 'file' else ''}"
+
+    def redacted(self) -> str:
+        """Return the text without its secrets."""
+        return redacted(str(self))
+
+    def resolved(self) -> Address:
+        """Return the address with the symbolic links of a local path resolved; other addresses as they are."""
+        return replace(self, path=os.path.realpath(self.path)) if self.protocol == "file" else self
+
+    def contains(self, other: Address) -> bool:
+        """Return whether ``other`` is this folder or below it."""
+        mine, theirs = (self.protocol, self.host, self.port), (other.protocol, other.host, other.port)
+        return mine == theirs and self.user in ("", other.user) and _within(other.path, self.path)
+
+
+def parse_address(text: str, *, field: str = "address", root: bool = False) -> Address:
+    """Return an address in canonical form.
+
+    Parameters
+    ----------
+    text : str
+        As ``"file:///srv/exports"``, ``"s3://bucket/folder"`` or ``"sftp://user@host:22/folder"``.
+    field : str
+        Name of the field in messages.
+    root : bool
+        Allow the root of a file system, a whole bucket or a whole host.
+
+    Raises
+    ------
+    InvalidRequest
+        For another protocol, a chain of protocols, a relative path, percent-escapes, backslashes or control characters.
+    """
+
+    def refused(reason: str) -> InvalidRequest:
+        return InvalidRequest(f"{field}={redacted(text)[:_SHOWN]!r}: {reason}; {_EXPECTED}")
+
+    if len(text) > MAX_LENGTH:
+        raise refused(f"{len(text)} characters, at most {MAX_LENGTH} are allowed")
+    if not text.isprintable() or "\\" in text:
+        raise refused("backslashes and control characters are not allowed")
+    if "::" in text:
+        raise refused("chained protocols are not allowed")
+    match = _SYNTAX.fullmatch(text)
+    if match is None:
+        raise refused("it has no protocol")
+    protocol, rest = PROTOCOLS.get(match[1].lower(), ""), match[3]
+    if not protocol:
+        raise refused(f"protocol {match[1][:40]!r} is not one of {', '.join(sorted(set(PROTOCOLS.values())))}")
+    if protocol == "file":
+        if not rest.startswith("/"):
+            raise refused("the path is not absolute")
+        address = Address(protocol=protocol, path=posixpath.normpath("/" + rest.lstrip("/")))
+    else:
+        if not match[2]:
+            raise refused("'//' is missing after the protocol")
+        authority, _, path = rest.partition("/")
+        segments = [segment for segment in path.split("/") if segment]
+        if "?" in rest or "#" in rest:
+            raise refused("queries and fragments are not allowed")
+        if "." in segments or ".." in segments:
+            raise refused("'.' and '..' are not allowed in a remote path")
+        located = _bucket(authority) if protocol == "s3" else _login(authority)
+        if located is None:
+            raise refused("the bucket's name is not one; this protocol takes no user and password" if protocol == "s3" else "the host is not one")
+        address = replace(located, path="/" + "/".join(segments))
+    if _ESCAPE.search(address.path):
+        raise refused("percent-escapes are not decoded; write the path as it is")
+    if address.path == "/" and not root:
+        raise refused("it names no folder")
+    return address
+
+
+def _bucket(authority: str) -> Address | None:
+    return Address(protocol="s3", path="/", host=authority) if _BUCKET.fullmatch(authority) else None
+
+
+def _login(authority: str) -> Address | None:
+    """Return ``user:password@host:port`` as an address without its path; None where it is not of that form."""
+    login, at, place = authority.rpartition("@")
+    user, _, password = login.partition(":")
+    if at and not user:
+        return None
+    if place.startswith("["):
+        host, bracket, port = place[1:].partition("]")
+        try:
+            host = ipaddress.IPv6Address(host).compressed
+        except ValueError:
+            return None
+        if not bracket or (port and not port.startswith(":")):
+            return None
+        port = port[1:]
+    else:
+        host, _, port = place.partition(":")
+        if not _HOST.fullmatch(host):
+            return None
+    if port and not (port.isascii() and port.isdigit() and 0 < int(port) <= 65535):
+        return None
+    return Address(protocol="sftp", path="/", host=host.lower(), port=int(port or SFTP_PORT), user=user, password=password)
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllowedAddresses:
+    """The addresses that a daemon may open.
+
+    Parameters
+    ----------
+    daemon : str
+        The daemon's name in messages.
+    roots : tuple of Address
+        Allowed folders, with everything below them.
+    everything : bool
+        Allow every address of a known protocol.
+    exports : Path, optional
+        The daemon's own folder of exports, which is always allowed.
+    reserved : Path, optional
+        The daemon's data folder. No address may lie in it, except in ``exports``.
+    """
+
+    daemon: str
+    roots: tuple[Address, ...] = ()
+    everything: bool = False
+    exports: Path | None = None
+    reserved: Path | None = None
+
+    @classmethod
+    def parse(cls, setting: str, *, daemon: str, exports: Path | None = None, reserved: Path | None = None) -> AllowedAddresses:
+        """Return the allow-list of a setting: addresses separated by commas, or ``*``.
+
+        Raises
+        ------
+        InvalidRequest
+            Names the first entry that is not an address.
+        """
+        entries = [entry.strip() for entry in setting.split(",") if entry.strip()]
+        everything = EVERYTHING in entries
+        roots = tuple(parse_address(entry, field="allowed_addresses", root=True) for entry in entries if entry != EVERYTHING)
+        for root in roots:
+            if root.password:
+                raise InvalidRequest(f"allowed_addresses={root.redacted()!r}: expected an address without a password")
+        return cls(daemon=daemon, roots=roots, everything=everything, exports=exports, reserved=reserved)
+
+    def check(self, field: str, text: str) -> Address:
+        """Return an address in canonical form if it may be opened.
+
+        A local path has to be below an allowed folder both as written and with its symbolic links resolved.
+
+        Parameters
+        ----------
+        field : str
+            Name of the option in messages.
+        text : str
+            The address.
+
+        Raises
+        ------
+        InvalidRequest
+            Names the address, the allowed folders and the setting.
+        """
+        return self.admit(field, parse_address(text, field=field))
+
+    def admit(self, field: str, address: Address) -> Address:
+        """Return an address that is in canonical form already, as `check` does."""
+        own = self._own_exports(address)
+        if not own and not self._allowed(address):
+            raise InvalidRequest(f"{field}={address.redacted()}: expected an address below {self._described()}")
+        if not own and self.reserved is not None and address.protocol == "file":
+            real, data = os.path.realpath(address.path), os.path.realpath(self.reserved)
+            if _within(real, data):
+                raise InvalidRequest(
+                    f"{field}={address.redacted()}: it is inside the data folder of this {self.daemon}; choose a folder outside of it"
+                )
+        return address
+
+    def _own_exports(self, address: Address) -> bool:
+        if self.exports is None or address.protocol != "file":
+            return False
+        return _within(os.path.realpath(address.path), os.path.realpath(self.exports))
+
+    def _allowed(self, address: Address) -> bool:
+        if self.everything:
+            return True
+        roots = [root for root in self.roots if root.contains(address)]
+        return bool(roots) and (address.protocol != "file" or any(root.resolved().contains(address.resolved()) for root in self.roots))
+
+    def _described(self) -> str:
+        roots: Sequence[str] = [root.redacted() for root in self.roots]
+        if not roots:
+            return f"a folder of the setting allowed_addresses of {self.daemon}, which is empty; list it there, for metad and for every storaged"
+        which = roots[0] if len(roots) == 1 else f"one of {', '.join(roots)}"
+        return f"{which}; the setting allowed_addresses of {self.daemon} lists them"
