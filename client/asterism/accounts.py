@@ -42,6 +42,39 @@ class DrawShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLimit:
+    """A limit of requests and what one request takes of it."""
+
+    setting: str
+    """Setting of graphd: request_rows_limit, request_memory_limit_mib (in bytes here) or request_steps_limit."""
+    value: int
+    limit: int
+
+    @property
+    def share(self) -> float:
+        """Share of the limit that the request takes."""
+        return self.value / self.limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestPrice:
+    """What a request takes at most, computed before it runs."""
+
+    formula: str
+    """How the rows follow from the arguments."""
+    rows: int
+    bytes: int
+    """Arrays of the reply."""
+    scratch: int
+    """Bytes of temporary arrays."""
+    steps: int
+    """Iterations of kernels."""
+    exact: bool
+    """Whether all of it follows from the arguments; else it depends on the graph too, and these are bounds."""
+    limits: tuple[RequestLimit, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """What a sampling call takes. It was made; `Graph.replay` of ``token`` gives its sample."""
 
@@ -57,6 +90,8 @@ class Explanation:
     seed: int
     version: int
     token: str
+    price: RequestPrice | None = None
+    """None where graphd is older than prices."""
 
     @property
     def rounds(self) -> int:

@@ -167,7 +167,7 @@ def walk_sample(to: Answered) -> WalkSample:
     types = reply.optional("types", "int32", 2)
     return WalkSample(
         nodes=walked,
-        types=np.array([_only(asked.steps[s % len(asked.steps)].edge_types) for s in range(asked.length)], np.int32) if types is None else types,
+        types=np.resize(np.array([_only(step.edge_types) for step in asked.steps], np.int32), asked.length) if types is None else types,
         lay_types=types is None,
         edge_ids=reply.array("eids", "int64", 2) if asked.want_edge_ids else None,
         starts=reply.array("starts", "int64") if asked.walks else None,

@@ -8,9 +8,11 @@ from typing import Any
 from numpy.typing import NDArray
 
 from asterism import answers, replay
-from asterism.accounts import Asked, DrawShare, Explanation
+from asterism.accounts import Asked, DrawShare, Explanation, RequestLimit, RequestPrice
 from asterism.sampling import Sampler
 from asterism.scans import Scans
+from asterism_proto.graph_prices import price_of, sizes_of
+from asterism_proto.prices import check_reply
 from asterism_proto.v1 import graphd_pb2 as wire
 
 
@@ -45,6 +47,9 @@ class _Asking(Scans):
         check: Callable[[Any], None] = lambda _: None,
     ) -> Any:
         asked = wire.ExplainRequest(space=self.space, version=head.version, method=method, request=head.SerializeToString())
+        price = price_of(head, sizes_of(arrays))
+        if price is not None:
+            check_reply(price)
         reply: Any = self._session.read("explain", asked, arrays).head
         check(reply)
         return Explanation(
@@ -69,4 +74,17 @@ class _Asking(Scans):
             seed=head.seed,
             version=reply.version,
             token=replay.token_of(method, head, arrays, reply),
+            price=_price(reply.price) if reply.HasField("price") else None,
         )
+
+
+def _price(price: wire.Price) -> RequestPrice:
+    return RequestPrice(
+        formula=price.formula,
+        rows=price.rows,
+        bytes=price.bytes,
+        scratch=price.scratch,
+        steps=price.steps,
+        exact=price.exact,
+        limits=tuple(RequestLimit(setting=one.setting, value=one.value, limit=one.limit) for one in price.limits),
+    )

@@ -20,7 +20,9 @@ from asterism.versions import VersionInfo
 from asterism.waiting import THREADS, Waits
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import AsterismError, Deadline, NotFound, NotReady, Stale
+from asterism_proto.graph_prices import price_of, sizes_of
 from asterism_proto.methods import CATALOG, GRAPH
+from asterism_proto.prices import check_reply
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import metad_pb2 as meta
 
@@ -78,7 +80,16 @@ class Session:
         return self.transport.call(CATALOG[name], request, self.timeout_s)
 
     def graph(self, name: str, head: Message, arrays: Mapping[str, NDArray[Any]] | None = None) -> Frame:
-        """A call to the graph service as it is: no word on versions."""
+        """A call to the graph service as it is: no word on versions.
+
+        Raises
+        ------
+        InvalidRequest
+            Before it is sent, where its reply is certain to be larger than a message, whatever the limits of the service are.
+        """
+        price = price_of(head, sizes_of(arrays or {}))
+        if price is not None:
+            check_reply(price)
         reply = self.transport.call(GRAPH[name], Frame(head, arrays or {}), self.timeout_s)
         assert isinstance(reply, Frame)
         return reply

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import InvalidRequest, NotFound, Stale, Unavailable
+from asterism_proto.graph_prices import price_of, sizes_of
+from asterism_proto.prices import DEFAULT_LIMITS, Limits, check
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
 from asterism_proto.validation import MAX_ID
@@ -66,6 +68,8 @@ class GraphApi(Operators, Explaining):
         Who gives loads to writes by themselves.
     catch_up_s : float
         How long a storaged may take to hold what metad has told of (spaces, versions), and this graphd to hear of it.
+    limits : Limits
+        The largest request that is answered.
     """
 
     def __init__(
@@ -78,8 +82,10 @@ class GraphApi(Operators, Explaining):
         committed: Callable[[Space, Call], tuple[Sequence[int], int]],
         metad: Transport,
         catch_up_s: float,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         super().__init__()
+        self._limits = limits
         self._news = news
         self._fanout = fanout
         self._exists = exists
@@ -332,6 +338,9 @@ class GraphApi(Operators, Explaining):
 
         def attempt(space: Space) -> tuple[T, Version]:
             version = self._version(space, head.version, call)
+            price = price_of(head, sizes_of(request.arrays), schema=space.schema, counts=version.totals)
+            if price is not None:
+                check(price, self._limits)
             at = Sampling(space=space, version=version, fanout=self._fanout, call=call, conditions=self._conditions)
             try:
                 return run(at), version

@@ -77,6 +77,7 @@ class Graphd:
             committed=Commits(metad).known,
             metad=metad,
             catch_up_s=settings.catch_up_s,
+            limits=settings.limits,
         )
         self._api = api
         self.handlers: dict[str, Handler] = {}

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from asterism_proto import arrays
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.graph_prices import price_of, sizes_of
 from asterism_proto.methods import GRAPH, STORE
+from asterism_proto.prices import Limits
 from asterism_proto.v1 import graphd_pb2 as wire
 from daemonkit.calls import Call
 from graphd import read, restriction
@@ -83,6 +85,7 @@ class Explaining(ABC):
     """Handlers of the Graph service, one part of them."""
 
     _fanout: Fanout
+    _limits: Limits
 
     @abstractmethod
     def _answered(self, request: Frame, call: Call, run: Callable[[Sampling], T]) -> tuple[T, Version]:
@@ -115,9 +118,27 @@ class Explaining(ABC):
                 shares=_shares(at, head.method, asked, reply),
                 condition=_way(at, head.method, asked),
                 reply_bytes=len(arrays.encode(reply)),
+                price=_priced(at, asked, self._limits),
             )
 
         return Frame(self._answered(asked, call, told)[0])
+
+
+def _priced(at: Sampling, asked: Frame, limits: Limits) -> wire.Price | None:
+    """Return what a call takes at most, with the share of each limit."""
+    found = price_of(asked.head, sizes_of(asked.arrays), schema=at.space.schema, counts=at.version.totals)
+    if found is None:
+        return None
+    price = found.capped(limits)
+    return wire.Price(
+        formula=price.formula,
+        rows=price.rows,
+        bytes=price.bytes,
+        scratch=price.scratch,
+        steps=price.steps,
+        exact=price.exact,
+        limits=[wire.Limit(setting=setting, value=value, limit=limit) for setting, value, limit in price.shares(limits)],
+    )
 
 
 def _way(at: Sampling, method: str, asked: Frame) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphkit import split
@@ -38,7 +38,26 @@ class Totals:
     """The same of each further weight name, of the types that have it."""
     _weighed: dict[str, Totals] = field(default_factory=dict)
     _shares: dict[tuple[int, tuple[int, ...], bool], split.Shares] = field(default_factory=dict)
+    _rows: dict[tuple[int, int], int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def rows(self, element: int, types: Iterable[int]) -> int:
+        """Return the live rows of some types over all parts; no type: of every one."""
+        if not self._rows:
+            found: dict[tuple[int, int], int] = {}
+            for (of, type_id, _), total in self.by_share.items():
+                found[of, type_id] = found.get((of, type_id), 0) + total.count
+            self._rows.update(found)
+        wanted = set(types)
+        return sum(count for (of, type_id), count in self._rows.items() if of == element and (not wanted or type_id in wanted))
+
+    def nodes(self, types: Iterable[int]) -> int:
+        """Return the live nodes of some types; no type: of every one."""
+        return self.rows(NODE, types)
+
+    def edges(self, types: Iterable[int]) -> int:
+        """Return the edges of some types; no type: of every one."""
+        return self.rows(EDGE, types)
 
     def weighed(self, weights: str) -> Totals:
         """The totals by the weights of that name, in place of the rows' own (""); types that have none of it keep theirs."""

@@ -78,6 +78,7 @@ class Standalone:
         self._identity = open_folder(folder, "standalone")
         self._record = Record(folder)
         beat_s = self.settings.heartbeat_interval_s
+        limits: dict[str, Any] = self.settings.model_dump(include={"request_rows_limit", "request_memory_limit_mib", "request_steps_limit"})
         try:
             self._metad = Metad(
                 MetadSettings(
@@ -98,12 +99,15 @@ class Standalone:
                     memory_limit_mib=self.settings.memory_limit_mib,
                     conditions_mib=self.settings.conditions_mib,
                     allowed_addresses=self.settings.allowed_addresses,
+                    **limits,
                 ),
                 to_metad,
             )
             to_storaged = LocalTransport(self._storaged.handlers)
             self._graphd = Graphd(
-                GraphdSettings(listen=_NOWHERE, http_listen=_NOWHERE, heartbeat_interval_s=beat_s, advertise=_GRAPHD, catch_up_s=_CATCH_UP_S),
+                GraphdSettings(
+                    listen=_NOWHERE, http_listen=_NOWHERE, heartbeat_interval_s=beat_s, advertise=_GRAPHD, catch_up_s=_CATCH_UP_S, **limits
+                ),
                 to_metad,
                 lambda *_: to_storaged,
                 on_news=self._record.note,

@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound, Stale
 from asterism_proto.methods import CATALOG, GRAPH, STORE
+from asterism_proto.prices import DEFAULT_LIMITS
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
@@ -33,6 +34,7 @@ from storaged.api import StoreApi
 from storaged.draw import Share, Version, by_name
 from storaged.folders import Folders
 from storaged.holdings import Holdings
+from storaged.pricing import priced
 from storaged.store.image import open_part
 from storaged.store.pages import fit, image_bytes
 
@@ -178,7 +180,7 @@ class Reader:
             for part in route.space.parts:
                 part.hosts[:] = [_HERE]
         word.storaged.add(uuid=_HERE, address=_HERE, online=True)
-        news, hosts = News(), Hosts(lambda _: LocalTransport(handlers_of(STORE, StoreApi(images))))
+        news, hosts = News(), Hosts(lambda _: LocalTransport(priced(handlers_of(STORE, StoreApi(images)), DEFAULT_LIMITS, images.version)))
         hosts.know({_HERE: _HERE})
         news.apply(word)
         graph = GraphApi(

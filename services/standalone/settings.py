@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from asterism_proto.addresses import AllowedAddresses
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.prices import MEMORY_LIMIT_MIB, MOST_ROWS, ROWS_LIMIT, STEPS_LIMIT
 
 
 class StandaloneSettings(BaseModel):
@@ -27,6 +28,12 @@ class StandaloneSettings(BaseModel):
     """Folders that jobs may read and write, as of metad's setting of this name: all, for in a process of its own they are open to it anyway."""
     ready_timeout_s: float = Field(default=300.0, gt=0)
     """Seconds that opening may take: on the first start kernels are compiled, for a minute or two, and longer on a busy host."""
+    request_rows_limit: int = Field(default=ROWS_LIMIT, ge=1, le=MOST_ROWS)
+    """Rows that one request may draw, read or walk; one that is certain to take more is refused before it runs."""
+    request_memory_limit_mib: int = Field(default=MEMORY_LIMIT_MIB, ge=16)
+    """MiB that the reply and the temporary arrays of one request may take together; one that is certain to take more is refused before it runs."""
+    request_steps_limit: int = Field(default=STEPS_LIMIT, ge=1)
+    """Steps of kernels (draws, edges looked at) that one request may take; one that may take more is refused before it runs."""
 
     @field_validator("allowed_addresses")
     @classmethod

@@ -84,30 +84,32 @@ class StoreApi(Restricting, Operators):
     def draw_nodes(self, request: Frame, call: Call) -> Frame:
         """This storaged's share of global draws of nodes."""
         head: Any = request.head
+        stops: dict[str, Any] = {"checkpoint": call.remaining}
         version = self._version(head.at, call, globally=not (head.rest or head.race)).weighed(head.weight, draw.NODE, head.types)
         if head.rest:
-            rest = draw.rest_of_nodes(version, types=list(head.types), parts=list(head.parts), **_taken(request))
+            rest = draw.rest_of_nodes(version, types=list(head.types), parts=list(head.parts), **_taken(request), **stops)
             return Frame(pb.DrawNodesReply(), {"rest": rest})
         if head.race:
-            race = draw.race_nodes(version, **_taken(request), **_shares(head))
+            race = draw.race_nodes(version, **_taken(request), **_shares(head), **stops)
             sections = _present(ids=race.ids, types=race.types, keys=race.keys, probabilities=race.probabilities)
             return Frame(pb.DrawNodesReply(), sections)
-        drawn = draw.nodes(version, start=head.start, **_shares(head))
+        drawn = draw.nodes(version, start=head.start, **_shares(head), **stops)
         return Frame(pb.DrawNodesReply(), _present(ids=drawn.ids, types=drawn.types, probabilities=drawn.probabilities))
 
     def draw_edges(self, request: Frame, call: Call) -> Frame:
         """This storaged's share of global draws of edges."""
         head: Any = request.head
+        stops: dict[str, Any] = {"checkpoint": call.remaining}
         version = self._version(head.at, call, globally=not (head.rest or head.race)).weighed(head.weight, draw.EDGE, head.types)
         if head.rest:
-            rest = draw.rest_of_edges(version, types=list(head.types), parts=list(head.parts), **_taken(request))
+            rest = draw.rest_of_edges(version, types=list(head.types), parts=list(head.parts), **_taken(request), **stops)
             return Frame(pb.DrawEdgesReply(), {"rest": rest})
         sections: Sections = {}
         if head.race:
-            race = draw.race_edges(version, **_taken(request), **_shares(head))
+            race = draw.race_edges(version, **_taken(request), **_shares(head), **stops)
             edges, sections["keys"] = race.edges, race.keys
         else:
-            edges = draw.edges(version, start=head.start, **_shares(head))
+            edges = draw.edges(version, start=head.start, **_shares(head), **stops)
         sections |= {"src": edges.src, "dst": edges.dst, "eids": edges.eids, "types": edges.types, "weights": edges.weights}
         return Frame(pb.DrawEdgesReply(), sections | _present(probabilities=edges.probabilities))
 
@@ -131,6 +133,7 @@ class StoreApi(Restricting, Operators):
             "hop": head.hop,
             "want_weights": head.want_weights,
             "want_edge_ids": head.want_edge_ids,
+            "checkpoint": call.remaining,
         }
         if until is not None:
             drawn = draw.timed_neighbors(version, **asked, until=until)
@@ -225,6 +228,7 @@ class StoreApi(Restricting, Operators):
             targets=request.array("targets", "int64"),
             target_kinds=request.optional("target_types", "int32"),
             direction=head.direction,
+            checkpoint=call.remaining,
         )
         return Frame(pb.JoinReply(), {"joined": joined.astype(np.uint8)})
 
@@ -235,7 +239,7 @@ class StoreApi(Restricting, Operators):
         head: Any = request.head
         version, near = self._version(head.at, call).weighed(head.weight, draw.EDGE, head.edge_types), _near(request)
         if head.top:
-            found = draw.top_neighbors(version, count=head.top, want_edge_ids=head.want_edge_ids, **near)
+            found = draw.top_neighbors(version, count=head.top, want_edge_ids=head.want_edge_ids, checkpoint=call.remaining, **near)
         else:
             found = draw.read_neighbors(version, want_weights=head.want_weights, want_edge_ids=head.want_edge_ids, **near)
         sections = _present(indptr=found.indptr, ids=found.ids, types=found.types, weights=found.weights, eids=found.eids)
@@ -246,8 +250,10 @@ class StoreApi(Restricting, Operators):
         head: Any = request.head
         if head.measures:
             version = self._version(head.at, call).weighed(head.weight, draw.EDGE, head.edge_types)
-            return Frame(pb.ReadDegreesReply(), {"measures": draw.measures(version, uniform=head.uniform, **_near(request))})
-        return Frame(pb.ReadDegreesReply(), {"degrees": draw.degrees(self._version(head.at, call), **_near(request))})
+            return Frame(
+                pb.ReadDegreesReply(), {"measures": draw.measures(version, uniform=head.uniform, checkpoint=call.remaining, **_near(request))}
+            )
+        return Frame(pb.ReadDegreesReply(), {"degrees": draw.degrees(self._version(head.at, call), checkpoint=call.remaining, **_near(request))})
 
     def read_node_features(self, request: Frame, call: Call) -> Frame:
         """Feature columns of nodes that live here."""

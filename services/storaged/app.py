@@ -35,6 +35,7 @@ from storaged.draw import Share, by_name
 from storaged.folders import Folders
 from storaged.holdings import Holdings, Wanted, WantedSpace
 from storaged.opening import Opener
+from storaged.pricing import priced
 from storaged.remaking import Remaker
 from storaged.scrub import Scrubber
 from storaged.settings import StoragedSettings
@@ -121,9 +122,8 @@ class Storaged:
             "scrub_damaged_versions", "Versions that were found damaged while they were served.", lambda: self._scrubber.versions_damaged
         )
         self.metrics.gauge("builds_here", "Build orders on this host.", lambda: len(self._work.progress()))
-        self.handlers: dict[str, Handler] = handlers_of(
-            STORE, StoreApi(self._holdings, self._stream_door, conditions_bytes=settings.conditions_mib << 20)
-        )
+        api = StoreApi(self._holdings, self._stream_door, conditions_bytes=settings.conditions_mib << 20)
+        self.handlers: dict[str, Handler] = priced(handlers_of(STORE, api), settings.limits, self._holdings.version)
         self._beats = Beats(
             metad=metad,
             role=meta.STORAGED,

@@ -63,6 +63,7 @@ class Operators(ABC):
             seed=head.seed,
             uniform=head.uniform,
             want_probabilities=head.want_probabilities,
+            checkpoint=call.remaining,
         )
         sections = {"ids": drawn.ids, "types": drawn.types, "probabilities": drawn.probabilities}
         return Frame(pb.DrawNumberedReply(), {name: array for name, array in sections.items() if array is not None})
@@ -92,7 +93,9 @@ class Operators(ABC):
         """The types of nodes that live here."""
         head: Any = request.head
         version, types = self._version(head.at, call), request.optional("types", "int32")
-        return Frame(pb.ReadNodeTypesReply(), {"types": draw.node_types(version, head.node_type, request.array("ids", "int64"), types)})
+        return Frame(
+            pb.ReadNodeTypesReply(), {"types": draw.node_types(version, head.node_type, request.array("ids", "int64"), types, call.remaining)}
+        )
 
     def read_labels(self, request: Frame, call: Call) -> Frame:
         """A page of the graph labels of parts held here."""

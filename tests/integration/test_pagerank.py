@@ -126,7 +126,7 @@ def test_nobody_has_no_row(graph: Graph) -> None:
         (lambda g: g.personalized_pagerank([1], None, 3, epsilon=0), "epsilon 0"),
         (lambda g: g.personalized_pagerank([1], None, 3, epsilon="x"), "epsilon 'x'"),
         (lambda g: g.personalized_pagerank([1], [], 3), r"etypes \[\]"),
-        (lambda g: g.personalized_pagerank([1] * 1000, None, 10_000), "do not fit into one reply; ask for 314 nodes"),
+        (lambda g: g.personalized_pagerank([1] * 1000, None, 10_000), "do not fit into one reply"),
         (lambda g: g.personalized_pagerank([1], None, 1 << 21), "expected 1 to 1048576"),
     ],
 )

@@ -315,7 +315,7 @@ def test_walks_over_different_neighbors_that_make_no_sense_are_refused(graph: Gr
         (lambda: graph.random_walk([1], ["cites"], 3, walks=2, first_step="first"), "first_step 'first'"),
         (lambda: graph.random_walk([1], ["cites"], 3, walks=0), "walks 0"),
         (lambda: graph.random_walk([1], ["cites"], 0, walks=2, first_step="distinct"), "length 0"),
-        (lambda: graph.random_walk(np.zeros(10**5, np.int64), ["cites"], 10, walks=100), "10000000 walks of 10 steps"),
+        (lambda: graph.random_walk(np.zeros(10**5, np.int64), ["cites"], 10, walks=100), r"walks=10000000 x \(length=10 \+ 1\)"),
         (lambda: graph.metapaths("paper2cites2person"), r"step 1 \('paper2cites2person', letter 1\): no such edge type"),
     ):
         with pytest.raises(asterism.InvalidRequest, match=said):

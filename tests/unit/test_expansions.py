@@ -128,13 +128,14 @@ def test_each_host_gives_what_all_would() -> None:
     ("changes", "says"),
     [
         ({"count": -2}, "-2"),
-        ({"count": 2**26}, "at most"),
+        ({"count": 2**26, "replace": True}, "at most"),
         ({"edge_type": 7}, "7"),
         ({"trees": np.zeros(3, np.int32)}, "trees"),
     ],
 )
 def test_an_impossible_expansion_is_refused_with_its_value(changes: dict[str, Any], says: str) -> None:
-    how = draw.Expansion(seed=5, direction=1, replace=False, uniform=False, want_eids=False, want_weights=False)
+    how = draw.Expansion(seed=5, direction=1, replace="replace" in changes, uniform=False, want_eids=False, want_weights=False)
     asked: dict[str, Any] = {"edge_type": 0, "hop": 1, "count": 3, "ids": np.arange(5), "trees": None}
+    changes = {name: value for name, value in changes.items() if name != "replace"}
     with pytest.raises(InvalidRequest, match=says):
         draw.expand(graph("mod"), how, **(asked | changes))

@@ -165,4 +165,11 @@ def _explained(told: Explanation, schema: Schema) -> RenderableType:
     tables = [table(titled(title, len(told.asked)), ("round", "what", "of", "rows", "bytes sent", "received"), asked)]
     if shares:
         tables.insert(0, table(titled("where draws fall", len(told.shares)), ("type", "part", "share", "expected", "drawn"), shares))
-    return Group(*tables, *([f"condition: {told.condition}"] if told.condition else []))
+    lines = [f"condition: {told.condition}"] if told.condition else []
+    if told.price is not None:
+        price, most = told.price, "" if told.price.exact else "at most "
+        lines.append(
+            f"price: {price.formula}: {most}{price.rows:,} rows, {price.bytes:,} bytes, {price.scratch:,} bytes of scratch, {price.steps:,} steps"
+        )
+        lines += [f"limit: {one.setting} {one.value:,} of {one.limit:,} ({one.share:.2%})" for one in price.limits]
+    return Group(*tables, *lines)

@@ -1030,20 +1030,50 @@ class DrawShare(_message.Message):
     def __init__(self, type_id: _Optional[int] = ..., part: _Optional[int] = ..., host: _Optional[str] = ..., share: _Optional[float] = ..., expected: _Optional[float] = ..., drawn: _Optional[int] = ...) -> None: ...
 
 class ExplainReply(_message.Message):
-    __slots__ = ("version", "digest", "asked", "shares", "reply_bytes", "condition")
+    __slots__ = ("version", "digest", "asked", "shares", "reply_bytes", "condition", "price")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     ASKED_FIELD_NUMBER: _ClassVar[int]
     SHARES_FIELD_NUMBER: _ClassVar[int]
     REPLY_BYTES_FIELD_NUMBER: _ClassVar[int]
     CONDITION_FIELD_NUMBER: _ClassVar[int]
+    PRICE_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
     asked: _containers.RepeatedCompositeFieldContainer[Asked]
     shares: _containers.RepeatedCompositeFieldContainer[DrawShare]
     reply_bytes: int
     condition: str
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., asked: _Optional[_Iterable[_Union[Asked, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[DrawShare, _Mapping]]] = ..., reply_bytes: _Optional[int] = ..., condition: _Optional[str] = ...) -> None: ...
+    price: Price
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., asked: _Optional[_Iterable[_Union[Asked, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[DrawShare, _Mapping]]] = ..., reply_bytes: _Optional[int] = ..., condition: _Optional[str] = ..., price: _Optional[_Union[Price, _Mapping]] = ...) -> None: ...
+
+class Price(_message.Message):
+    __slots__ = ("formula", "rows", "bytes", "scratch", "steps", "exact", "limits")
+    FORMULA_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    SCRATCH_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    EXACT_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    formula: str
+    rows: int
+    bytes: int
+    scratch: int
+    steps: int
+    exact: bool
+    limits: _containers.RepeatedCompositeFieldContainer[Limit]
+    def __init__(self, formula: _Optional[str] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., scratch: _Optional[int] = ..., steps: _Optional[int] = ..., exact: bool = ..., limits: _Optional[_Iterable[_Union[Limit, _Mapping]]] = ...) -> None: ...
+
+class Limit(_message.Message):
+    __slots__ = ("setting", "value", "limit")
+    SETTING_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    setting: str
+    value: int
+    limit: int
+    def __init__(self, setting: _Optional[str] = ..., value: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class Replay(_message.Message):
     __slots__ = ("method", "request", "digest", "nodes", "crc")

@@ -34,6 +34,7 @@ def plan(body: Body, inside: Inside, schema: Schema | None, version: int = 0) ->
     account = None if first is None else inside.account(first, version)
     if account is not None and first is not None:
         lines.append(f"version    {account.version}, {account.reply_bytes:,} bytes of reply")
+        lines += _price(account.price) if account.HasField("price") else []
         for one in account.asked:
             lines.append(
                 f"round {one.round}    {one.method} at {one.address or one.host}: {one.rows:,} rows, {one.sent:,} B out, {one.received:,} B in"
@@ -52,6 +53,13 @@ def stages(inside: Inside, took: Mapping[str, float], rows: int) -> list[wire.St
     found += [wire.Stage(name=f"call {made.method.python_name}", took_s=made.took_s, rows=made.rows) for made in inside.made]
     found.append(wire.Stage(name="table", took_s=max(took["run"] - calls, 0.0), rows=rows))
     return found
+
+
+def _price(price: wire.Price) -> list[str]:
+    """Return the price of a call and the share of each limit."""
+    most = "" if price.exact else "at most "
+    lines = [f"price      {price.formula}: {most}{price.rows:,} rows, {price.bytes:,} B, {price.scratch:,} B of scratch, {price.steps:,} steps"]
+    return lines + [f"limit      {one.setting}: {one.value:,} of {one.limit:,} ({one.value / one.limit:.2%})" for one in price.limits]
 
 
 def _called(made: Made) -> str:

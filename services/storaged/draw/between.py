@@ -12,7 +12,7 @@ from asterism_proto.errors import InvalidRequest
 from graphkit.jit import settled
 from storaged.draw.lookup import OUT, Rows, checked_edge_types, checked_types, longer
 from storaged.draw.targets import Hashed, Marked, Search, Targets
-from storaged.draw.version import MAX_OUTPUTS, Version, checked_length, checked_outputs
+from storaged.draw.version import MAX_FOUND, Version, checked_found, checked_length
 from storaged.kernel.between import ROW, TOTAL
 from storaged.store.image import EMPTY_F32, EMPTY_I64
 
@@ -109,7 +109,7 @@ def _along(rows: Rows, targets: Targets, groups: NDArray[np.int32] | None, *, wa
     cols, weights, eids, room = _NONE.copy(), EMPTY_F32.copy(), EMPTY_I64.copy(), min(_LEAST + rows.edges, _FIRST)
     search: Search = Marked.fit(rows, targets, of) or Hashed(rows, targets, of)
     while True:
-        checked_outputs("edges", room)
+        checked_found("edges", room)
         kept = int(state[TOTAL])
         cols = longer(cols, kept, room)
         weights, eids = longer(weights, kept, room if want_weights else 0), longer(eids, kept, room if want_edge_ids else 0)
@@ -119,7 +119,7 @@ def _along(rows: Rows, targets: Targets, groups: NDArray[np.int32] | None, *, wa
         if int(state[ROW]) == counts.size:
             break
         more = _foretold(rows, state, room)
-        room = more if room == MAX_OUTPUTS else min(more, MAX_OUTPUTS)
+        room = more if room == MAX_FOUND else min(more, MAX_FOUND)
     total = int(state[TOTAL])
     return _Along(counts=counts, cols=cols[:total], weights=weights[:total] if want_weights else None, eids=eids[:total] if want_edge_ids else None)
 
@@ -134,7 +134,7 @@ def _foretold(rows: Rows, state: NDArray[np.int64], room: int) -> int:
 def _merged(edge_types: Sequence[int], found: Sequence[_Along]) -> Between:
     """Those of each node together, type after type."""
     total = sum(some.cols.size for some in found)
-    checked_outputs("edges", total)
+    checked_found("edges", total)
     if len(found) == 1:
         one = found[0]
         return Between(counts=one.counts, cols=one.cols, types=None, weights=one.weights, eids=one.eids)

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from graphkit import rng
 from graphkit.jit import addresses_of, settled
+from storaged.draw.blocks import DRAWS, Checkpoint, blocks, never
 from storaged.draw.entries import draw_rows, entries_of
+from storaged.draw.node import joined
 from storaged.draw.race import Race
-from storaged.draw.version import EDGE, Version
+from storaged.draw.version import EDGE, Version, checked_outputs
 from storaged.kernel import columns
 from storaged.store.image import EMPTY_F32, EMPTY_I64, EMPTY_U8, EMPTY_U32, PartImage
 
@@ -102,12 +104,13 @@ def edges(
     count: int,
     uniform: bool,
     want_probabilities: bool = False,
+    checkpoint: Checkpoint = never,
 ) -> EdgeDraws:
     """The draws start .. start + count - 1 that fall on ``parts``, in order.
 
     Parameters
     ----------
-    version, types, parts, seed, start, count, uniform, want_probabilities
+    version, types, parts, seed, start, count, uniform, want_probabilities, checkpoint
         As in `storaged.draw.nodes`; types are edge types. An edge is drawn at its source's part.
 
     Raises
@@ -116,10 +119,24 @@ def edges(
         As there.
     """
     entries = entries_of(version, EDGE, types=types, parts=parts, uniform=uniform)
-    slots, numbers = draw_rows(entries, rng.key_of(seed, rng.PART, EDGE), rng.key_of(seed, rng.EDGE_ROW), start, count)
+    keys = rng.key_of(seed, rng.PART, EDGE), rng.key_of(seed, rng.EDGE_ROW)
     read = version.once((_Columns, entries.shares.types.tobytes(), entries.local.tobytes()), lambda: _Columns.of(version, entries.images))
     shares_of = entries.shares.total if want_probabilities else None
-    return read.read(numbers, slots, entries.shares.types[numbers], shares_of=shares_of, uniform=uniform)
+    found = []
+    checked_outputs("count", count)
+    for block in blocks(count, DRAWS, checkpoint):
+        slots, numbers = draw_rows(entries, *keys, start + block.start, block.stop - block.start)
+        found.append(read.read(numbers, slots, entries.shares.types[numbers], shares_of=shares_of, uniform=uniform))
+    if len(found) == 1:
+        return found[0]
+    return EdgeDraws(
+        src=np.concatenate([each.src for each in found]),
+        dst=np.concatenate([each.dst for each in found]),
+        eids=np.concatenate([each.eids for each in found]),
+        types=np.concatenate([each.types for each in found]),
+        weights=np.concatenate([each.weights for each in found]),
+        probabilities=joined([each.probabilities for each in found]),
+    )
 
 
 def race_edges(
@@ -133,12 +150,13 @@ def race_edges(
     taken_types: NDArray[np.int32],
     uniform: bool = False,
     want_probabilities: bool = False,
+    checkpoint: Checkpoint = never,
 ) -> EdgeRace:
     """The ``count`` edges of ``parts`` with the smallest exponential keys among those not taken.
 
     Parameters
     ----------
-    version, types, parts, seed, count, uniform, want_probabilities
+    version, types, parts, seed, count, uniform, want_probabilities, checkpoint
         As in `storaged.draw.race_nodes`.
     taken_ids, taken_types : int64[t], int32[t]
         Edge ids that do not take part, and their types.
@@ -148,7 +166,7 @@ def race_edges(
     InvalidRequest, Unavailable
         As there.
     """
-    race = Race(version, EDGE, types=types, parts=parts, count=count, taken_ids=taken_ids, taken_types=taken_types)
+    race = Race(version, EDGE, types=types, parts=parts, count=count, taken_ids=taken_ids, taken_types=taken_types, checkpoint=checkpoint)
     for type_id, image in race.entries:
         out = image.edges[type_id].out
         if out.nbr.size:
@@ -165,10 +183,16 @@ def race_edges(
 
 
 def rest_of_edges(
-    version: Version, *, types: Sequence[int], parts: Sequence[int], taken_ids: NDArray[np.int64], taken_types: NDArray[np.int32]
+    version: Version,
+    *,
+    types: Sequence[int],
+    parts: Sequence[int],
+    taken_ids: NDArray[np.int64],
+    taken_types: NDArray[np.int32],
+    checkpoint: Checkpoint = never,
 ) -> NDArray[np.float64]:
     """The weight of the edges that are not taken: float64[types, parts], as `storaged.draw.rest_of_nodes`."""
-    race = Race(version, EDGE, types=types, parts=parts, count=0, taken_ids=taken_ids, taken_types=taken_types)
+    race = Race(version, EDGE, types=types, parts=parts, count=0, taken_ids=taken_ids, taken_types=taken_types, checkpoint=checkpoint)
     rests = []
     for type_id, image in race.entries:
         out = image.edges[type_id].out

@@ -14,14 +14,18 @@ from graphkit import rng
 from graphkit.growth import ALL, Met, key_of_hop
 from graphkit.jit import settled
 from graphkit.numbering import paths
+from storaged.draw.blocks import blocks, per_node
 from storaged.draw.labor import Variates, keep_neighbors
 from storaged.draw.lookup import IN, ends, table_of
 from storaged.draw.neighbor import NEIGHBORS
 from storaged.draw.timed import Until, expand_timed
-from storaged.draw.version import Version, checked_length, checked_outputs
+from storaged.draw.version import Version, checked_found, checked_length
 from storaged.kernel import expand as kernel
 
 F64 = NDArray[np.float64]
+
+_COUNTED = 1 << 20
+"""Draws from which on it is worth to count first what there is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +75,7 @@ def expand(
     stepped : (float64[m], float64[n]), optional
         Levels of nodes and importances of neighbors, where importance steps were taken before; else they are taken here.
     checkpoint : callable, optional
-        Called every so many edges, where they are kept by variates; may raise.
+        Called between blocks of nodes, or every so many edges where they are kept by variates; may raise.
 
     Raises
     ------
@@ -103,16 +107,33 @@ def expand(
             ids=ids,
             positions=ids if trees is None else paths(trees, ids),
             until=until,
+            checkpoint=checkpoint,
         )
+    return _drawn(version, how, edge_type=edge_type, hop=hop, count=count, ids=ids, trees=trees, checkpoint=checkpoint)
+
+
+def _drawn(
+    version: Version,
+    how: Expansion,
+    *,
+    edge_type: int,
+    hop: int,
+    count: int,
+    ids: NDArray[np.int64],
+    trees: NDArray[np.int32] | None,
+    checkpoint: Callable[[], object],
+) -> Met:
+    """Draw or read the neighbors of nodes along an edge type, block after block."""
     parts, mod = np.int64(version.schema.parts), version.schema.placement != "mix64"
     table = table_of(version, edge_type, how.direction)
     sizes = np.empty(ids.size, np.int32)
-    if count == ALL:
-        most = _held(int(kernel.count_expansion(ids, parts, mod, table, sizes)), version, ids)
-        checked_outputs("neighbors", most)
-    else:
-        checked_outputs("neighbors", ids.size, count)
-        most = ids.size * count
+    most = ids.size * count
+    if count == ALL or (not how.replace and (most > _COUNTED or count > _COUNTED >> 6)):
+        existing = _held(int(kernel.count_expansion(ids, parts, mod, table, sizes)), version, ids)
+        # Nodes with fewer edges give all of them: room for more than there are is of no use.
+        count = ALL if count == ALL else min(count, int(sizes.max(initial=0)))
+        most = existing if count == ALL else min(existing, ids.size * count)
+    checked_found("neighbors", most)
     out = np.empty(most, np.int64)
     eids, weights = np.empty(most if how.want_eids else 0, np.int64), np.empty(most if how.want_weights else 0, np.float32)
     total = most
@@ -123,10 +144,25 @@ def expand(
         stream = key_of_hop(hop, edge_type)
         key = rng.key_of(how.seed, rng.NEIGHBOR, how.direction, stream)
         race_key = rng.key_of(how.seed, rng.RACE, NEIGHBORS, how.direction, stream, edge_type)
-        drawn = kernel.draw_expansion(
-            ids, positions, key, race_key, parts, mod, table, np.int64(count), how.replace, how.uniform, sizes, out, eids, weights
-        )
-        total = _held(int(drawn), version, ids)
+        total = 0
+        for block in blocks(ids.size, per_node(count), checkpoint):
+            # An empty slice would read as not wanted: where there is no room there is nothing to write.
+            room = (out, eids, weights) if not total else (out[total:], eids[total:], weights[total:])
+            drawn = kernel.draw_expansion(
+                ids[block],
+                positions[block],
+                key,
+                race_key,
+                parts,
+                mod,
+                table,
+                np.int64(count),
+                how.replace,
+                how.uniform,
+                sizes[block],
+                *room,
+            )
+            total += _held(int(drawn), version, ids[block])
     return Met(sizes=sizes, ids=out[:total], eids=eids[:total] if how.want_eids else None, weights=weights[:total] if how.want_weights else None)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.jit import settled
+from storaged.draw.blocks import DRAWS, Checkpoint, blocks, never
 from storaged.draw.lookup import OUT, adjacency, checked_edge_types, groups_of
 from storaged.draw.version import Version, checked_length
 from storaged.kernel.pairs import joined
@@ -17,7 +18,15 @@ I32 = NDArray[np.int32]
 
 
 def are_joined(
-    version: Version, *, edge_types: Sequence[int], ids: I64, kinds: I32 | None, targets: I64, target_kinds: I32 | None, direction: int
+    version: Version,
+    *,
+    edge_types: Sequence[int],
+    ids: I64,
+    kinds: I32 | None,
+    targets: I64,
+    target_kinds: I32 | None,
+    direction: int,
+    checkpoint: Checkpoint = never,
 ) -> NDArray[np.bool_]:
     """Whether there is an edge from each node to its target, along any of some edge types.
 
@@ -29,12 +38,29 @@ def are_joined(
         Nodes that live in parts held here, and any nodes.
     kinds, target_kinds : int32[m] or None
         Their types; None where ids are global.
+    checkpoint : callable
+        Called between blocks of nodes; may raise.
 
     Returns
     -------
     bool[m]
     """
     checked_length("targets", targets, ids.size)
+    if ids.size > DRAWS:
+        return np.concatenate(
+            [
+                are_joined(
+                    version,
+                    edge_types=edge_types,
+                    ids=ids[block],
+                    kinds=None if kinds is None else kinds[block],
+                    targets=targets[block],
+                    target_kinds=None if target_kinds is None else target_kinds[block],
+                    direction=direction,
+                )
+                for block in blocks(ids.size, DRAWS, checkpoint, most=DRAWS)
+            ]
+        )
     schema = version.schema
     near = checked_edge_types(version, edge_types, -1, direction)
     out = np.zeros(ids.size, np.bool_)

@@ -15,13 +15,13 @@ from graphkit.growth import ALL, Met
 from graphkit.jit import settled
 from graphkit.numbering import Numbering
 from storaged.draw.lookup import Rows, ends, longer
-from storaged.draw.version import Version, checked_length, checked_outputs
+from storaged.draw.version import Version, checked_found, checked_length
 from storaged.kernel import importance as steps
 from storaged.kernel import labor as kernel
 
 MOST_EDGES = 1 << 26
 """Of the nodes of a hop with importance steps that live here, 4 bytes each."""
-_PIECE = 1 << 24
+_PIECE = 1 << 21
 """Edges that are looked at between checkpoints."""
 _DENSE = 4
 """Bytes of bits for an edge up to which neighbors are numbered by a bit for every id there may be."""
@@ -205,7 +205,7 @@ def keep_neighbors(
     key = labor.key_of_variates(seed, far, hop, layer_dependency=variates.layer_dependency)
     while True:
         if room > out.size:
-            checked_outputs("neighbors", room - kernel.BLOCK)
+            checked_found("neighbors", room - kernel.BLOCK)
             kept = int(state[kernel.TOTAL])
             out = longer(out, kept, room)
             eids = longer(eids, kept, room if want_eids else 0)

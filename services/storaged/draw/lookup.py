@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from asterism_proto.errors import InvalidRequest, Unavailable
 from graphkit import index, split
 from graphkit.jit import addresses_of, settled
+from storaged.draw.blocks import DRAWS, Checkpoint, blocks, never
 from storaged.draw.version import EDGE, NODE, Version, checked_length
 from storaged.kernel import rows as kernel_rows
 from storaged.kernel import table
@@ -190,13 +191,17 @@ def _types_of(version: Version, ids: NDArray[np.int64]) -> NDArray[np.int32]:
     return out
 
 
-def node_types(version: Version, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None) -> NDArray[np.int32]:
+def node_types(
+    version: Version, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None, checkpoint: Checkpoint = never
+) -> NDArray[np.int32]:
     """The type of each node, -1 where there is no such node; int32[m].
 
     Parameters
     ----------
     version, node_type, ids, types
         As in `groups_of`: where types are said, each id is looked up in its own.
+    checkpoint : callable
+        Called between blocks of nodes; may raise.
 
     Raises
     ------
@@ -204,8 +209,10 @@ def node_types(version: Version, node_type: int, ids: NDArray[np.int64], types: 
         As there.
     """
     out = np.full(ids.size, -1, np.int32)
-    for group in groups_of(version, node_type, ids, types):
-        out[group.at[group.rows >= 0]] = group.type_id
+    for block in blocks(ids.size, DRAWS, checkpoint):
+        own = out[block]
+        for group in groups_of(version, node_type, ids[block], None if types is None else types[block]):
+            own[group.at[group.rows >= 0]] = group.type_id
     return out
 
 

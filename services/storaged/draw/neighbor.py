@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from asterism_proto.errors import InvalidRequest
 from graphkit import rng
 from graphkit.jit import settled
+from storaged.draw.blocks import NODES, Checkpoint, blocks, never, per_node
 from storaged.draw.lookup import Adjacencies, Located, adjacencies, adjacency, checked_edge_types, ends, located
 from storaged.draw.probability import Drawn, Source, place_probabilities
 from storaged.draw.version import Version, checked_length, checked_outputs
@@ -92,6 +93,7 @@ def neighbors(
     want_edge_ids: bool,
     want_probabilities: bool = False,
     different: bool = False,
+    checkpoint: Checkpoint = never,
 ) -> NeighborDraws:
     """Draw ``count`` neighbors of each node from the union of edge types.
 
@@ -121,6 +123,8 @@ def neighbors(
     different : bool
         ``count`` different neighbors, as far as there are: a neighbor is drawn once, by all edges to it together, and with it
         one of them. Without replacement and probabilities.
+    checkpoint : callable
+        Called between blocks of nodes; may raise.
 
     Raises
     ------
@@ -144,17 +148,15 @@ def neighbors(
         different=different,
     )
     size = ids.size * count
-    answer = _Answer(
-        ids=np.full(size, -1, np.int64),
-        types=np.full(size, -1, np.int32) if len(edge_types) > 1 else None,
-        weights=np.zeros(size, np.float32) if want_weights else None,
-        eids=np.full(size, -1, np.int64) if want_edge_ids else None,
-        probabilities=np.zeros(size, np.float64) if want_probabilities else None,
-    )
-    for nodes in located(version, node_type, ids, types) if count else ():
-        union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == nodes.type_id]
-        if union:
-            _draw(version, nodes, union, settled(positions[nodes.at] if nodes.at.size else positions), law, answer)
+    answer = _Answer.empty(size, types=len(edge_types) > 1, weights=want_weights, eids=want_edge_ids, probabilities=want_probabilities)
+    first = per_node(count) if replace or (len(edge_types) == 1 and not different) else min(per_node(count), NODES)
+    for block in blocks(ids.size, first, checkpoint) if count else ():
+        whole = block.stop - block.start == ids.size
+        some, own, part = (ids, positions, answer) if whole else (ids[block], positions[block], answer.cut(block, count))
+        for nodes in located(version, node_type, some, types if types is None or whole else types[block]):
+            union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == nodes.type_id]
+            if union:
+                _draw(version, nodes, union, settled(own[nodes.at] if nodes.at.size else own), law, part)
     shape = (ids.size, count)
     return NeighborDraws(
         ids=answer.ids.reshape(shape),
@@ -174,6 +176,28 @@ class _Answer:
     weights: NDArray[np.float32] | None
     eids: NDArray[np.int64] | None
     probabilities: NDArray[np.float64] | None
+
+    @classmethod
+    def empty(cls, size: int, *, types: bool, weights: bool, eids: bool, probabilities: bool) -> _Answer:
+        """Return an answer without neighbors, of the columns that are wanted."""
+        return cls(
+            ids=np.full(size, -1, np.int64),
+            types=np.full(size, -1, np.int32) if types else None,
+            weights=np.zeros(size, np.float32) if weights else None,
+            eids=np.full(size, -1, np.int64) if eids else None,
+            probabilities=np.zeros(size, np.float64) if probabilities else None,
+        )
+
+    def cut(self, block: slice, count: int) -> _Answer:
+        """Return the rows of some nodes: views."""
+        own = slice(block.start * count, block.stop * count)
+        return _Answer(
+            ids=self.ids[own],
+            types=None if self.types is None else self.types[own],
+            weights=None if self.weights is None else self.weights[own],
+            eids=None if self.eids is None else self.eids[own],
+            probabilities=None if self.probabilities is None else self.probabilities[own],
+        )
 
     @property
     def only_ids(self) -> bool:

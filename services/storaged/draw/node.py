@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphkit import rng
 from graphkit.jit import addresses_of, settled
+from storaged.draw.blocks import DRAWS, Checkpoint, blocks, never
 from storaged.draw.entries import Entries, draw_ids, draw_rows, entries_of, read_ids, shares_of
 from storaged.draw.race import Race
-from storaged.draw.version import NODE, Version
+from storaged.draw.version import NODE, Version, checked_outputs
 from storaged.kernel.probability import place_shares
 from storaged.store.image import EMPTY_F32, NodeImage
 
@@ -53,6 +55,7 @@ def nodes(
     count: int,
     uniform: bool,
     want_probabilities: bool = False,
+    checkpoint: Checkpoint = never,
 ) -> NodeDraws:
     """The draws start .. start + count - 1 that fall on ``parts``, in order.
 
@@ -70,6 +73,8 @@ def nodes(
     uniform : bool
         Every live node alike, instead of by weight.
     want_probabilities : bool
+    checkpoint : callable
+        Called between blocks of draws; may raise.
 
     Raises
     ------
@@ -77,7 +82,22 @@ def nodes(
         Where a number is impossible, there is nothing to draw, or a part is not held here.
     """
     entries = entries_of(version, NODE, types=types, parts=parts, uniform=uniform)
-    return drawn(entries, seed, start, count, uniform=uniform, want_probabilities=want_probabilities)
+    own: dict[str, Any] = {"uniform": uniform, "want_probabilities": want_probabilities}
+    checked_outputs("count", count)
+    found = [drawn(entries, seed, start + block.start, block.stop - block.start, **own) for block in blocks(count, DRAWS, checkpoint)]
+    if len(found) == 1:
+        return found[0]
+    return NodeDraws(
+        ids=np.concatenate([each.ids for each in found]),
+        types=joined([each.types for each in found]),
+        probabilities=joined([each.probabilities for each in found]),
+    )
+
+
+def joined(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Return the columns of blocks one after another; None where there is none."""
+    given = [column for column in columns if column is not None]
+    return np.concatenate(given) if given else None
 
 
 def drawn(
@@ -108,6 +128,7 @@ def race_nodes(
     taken_types: NDArray[np.int32],
     uniform: bool = False,
     want_probabilities: bool = False,
+    checkpoint: Checkpoint = never,
 ) -> NodeRace:
     """The ``count`` nodes of ``parts`` with the smallest exponential keys among those not taken.
 
@@ -119,13 +140,15 @@ def race_nodes(
         How many at most.
     taken_ids, taken_types : int64[t], int32[t]
         Nodes that do not take part.
+    checkpoint : callable
+        Called between blocks of rows; may raise.
 
     Raises
     ------
     InvalidRequest, Unavailable
         As `nodes`.
     """
-    race = Race(version, NODE, types=types, parts=parts, count=count, taken_ids=taken_ids, taken_types=taken_types)
+    race = Race(version, NODE, types=types, parts=parts, count=count, taken_ids=taken_ids, taken_types=taken_types, checkpoint=checkpoint)
     for type_id, image in race.entries:
         node = image.nodes[type_id]
         race.run(seed, type_id, image, rows=node.rows, ids=node.ids, live=node.live, weights=node.weights, uniform=uniform)
@@ -140,13 +163,19 @@ def race_nodes(
 
 
 def rest_of_nodes(
-    version: Version, *, types: Sequence[int], parts: Sequence[int], taken_ids: NDArray[np.int64], taken_types: NDArray[np.int32]
+    version: Version,
+    *,
+    types: Sequence[int],
+    parts: Sequence[int],
+    taken_ids: NDArray[np.int64],
+    taken_types: NDArray[np.int32],
+    checkpoint: Checkpoint = never,
 ) -> NDArray[np.float64]:
     """The weight of the nodes that are not taken: float64[types, parts], both ascending and each once.
 
     Parameters
     ----------
-    version, types, parts, taken_ids, taken_types
+    version, types, parts, taken_ids, taken_types, checkpoint
         As in `race_nodes`.
 
     Raises
@@ -154,7 +183,7 @@ def rest_of_nodes(
     InvalidRequest, Unavailable
         As there.
     """
-    race = Race(version, NODE, types=types, parts=parts, count=0, taken_ids=taken_ids, taken_types=taken_types)
+    race = Race(version, NODE, types=types, parts=parts, count=0, taken_ids=taken_ids, taken_types=taken_types, checkpoint=checkpoint)
     rests = []
     for type_id, image in race.entries:
         node = image.nodes[type_id]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest
 from graphkit import rng, split
+from storaged.draw.blocks import DRAWS, Checkpoint, blocks, never
 from storaged.draw.entries import entries_of
 from storaged.draw.node import NodeDraws, drawn
 from storaged.draw.version import NODE, Version, checked_length, checked_outputs
@@ -25,12 +26,13 @@ def numbered_nodes(
     seed: int,
     uniform: bool,
     want_probabilities: bool = False,
+    checkpoint: Checkpoint = never,
 ) -> NodeDraws:
     """The draws of these numbers, in their order: as `storaged.draw.nodes` draws them.
 
     Parameters
     ----------
-    version, types, seed, uniform, want_probabilities
+    version, types, seed, uniform, want_probabilities, checkpoint
         As there.
     numbers : int64[k]
         In 0 .. 2^32 - 1; of draws that fall on parts held here.
@@ -52,9 +54,12 @@ def numbered_nodes(
     lots: list[tuple[Sequence[int], NDArray[np.int64]]] = [(types, np.arange(numbers.size))]
     if kinds is not None:
         lots = [([int(kind)], np.flatnonzero(kinds == kind)) for kind in np.unique(kinds)]
-    for drawn_from, at in lots:
+    pieces = [(drawn_from, at[block]) for drawn_from, at in lots for block in blocks(at.size, DRAWS, never)]
+    for piece, (drawn_from, at) in enumerate(pieces):
         if not at.size:
             continue
+        if piece:
+            checkpoint()
         entries = entries_of(version, NODE, types=drawn_from, parts=list(version.parts), uniform=uniform)
         found = drawn(entries, seed, 0, at.size, numbers=numbers[at], uniform=uniform, want_probabilities=want_probabilities)
         if found.ids.size < at.size:

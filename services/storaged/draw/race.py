@@ -10,9 +10,13 @@ from numpy.typing import NDArray
 from asterism_proto.errors import InvalidRequest
 from graphkit import index, rng
 from graphkit.jit import settled
-from storaged.draw.version import Version, checked_length, checked_outputs
+from storaged.draw.blocks import Checkpoint, blocks, never
+from storaged.draw.version import NODE, Version, checked_length, checked_outputs
 from storaged.kernel import probability, race
 from storaged.store.image import F32, I64, U8, PartImage
+
+_ROWS, _SORTED = 1 << 20, 1 << 16
+"""Rows that are run, and arrivals that are sorted, in a first block."""
 
 
 class Race:
@@ -28,8 +32,10 @@ class Race:
         count: int,
         taken_ids: NDArray[np.int64],
         taken_types: NDArray[np.int32],
+        checkpoint: Checkpoint = never,
     ) -> None:
         checked_outputs("count", count)
+        self._checkpoint = checkpoint
         checked_length("taken_types", taken_types, taken_ids.size)
         for part in parts:
             if not 0 <= part < version.schema.parts:
@@ -37,6 +43,8 @@ class Race:
         for type_id in types:
             version.type_name(element, type_id)
         self.entries = [(type_id, version.image(part)) for type_id in sorted(set(types)) for part in sorted(set(parts))]
+        rows = (image.nodes[t].rows if element == NODE else image.edges[t].out.nbr.size for t, image in self.entries)
+        count = min(count, sum(rows))  # more do not arrive
         self.keys, self.tags = np.empty(count, np.float64), np.empty(count, np.int32)
         self.items, self.marks = np.empty(count, np.int64), np.empty(count, np.int64)
         self._element = element
@@ -45,31 +53,35 @@ class Race:
 
     def run(self, seed: int, type_id: int, image: PartImage, *, rows: int, ids: I64, live: U8, weights: F32, uniform: bool) -> None:
         """Let the rows of one (type, part) take part."""
-        taken = self._taken[type_id]
-        self._size = int(
-            race.race_rows(
-                rng.key_of(seed, rng.RACE, self._element, type_id),
-                np.int32(type_id),
-                np.int64(rows),
-                ids,
-                np.int64(image.parts),
-                np.int64(image.part),
-                live,
-                weights,
-                uniform,
-                taken,
-                index.shift_of(taken),
-                self.keys,
-                self.tags,
-                self.items,
-                self.marks,
-                np.int64(self._size),
+        taken, key = self._taken[type_id], rng.key_of(seed, rng.RACE, self._element, type_id)
+        for block in blocks(rows, _ROWS, self._checkpoint):
+            self._size = int(
+                race.race_rows(
+                    key,
+                    np.int32(type_id),
+                    np.int64(block.start),
+                    np.int64(block.stop),
+                    ids,
+                    np.int64(image.parts),
+                    np.int64(image.part),
+                    live,
+                    weights,
+                    uniform,
+                    taken,
+                    index.shift_of(taken),
+                    self.keys,
+                    self.tags,
+                    self.items,
+                    self.marks,
+                    np.int64(self._size),
+                )
             )
-        )
 
     def finish(self) -> None:
         """Put the arrivals in order and drop what is left of the heap."""
-        race.finish_race(self.keys, self.tags, self.items, self.marks, np.int64(self._size))
+        for block in blocks(self._size, _SORTED, self._checkpoint):
+            first, last = np.int64(self._size - block.stop), np.int64(self._size - block.start)
+            race.finish_race(self.keys, self.tags, self.items, self.marks, first, last)
         self.keys, self.tags = self.keys[: self._size], self.tags[: self._size]
         self.items, self.marks = self.items[: self._size], self.marks[: self._size]
 
@@ -80,6 +92,9 @@ class Race:
 
     def rest(self, type_id: int, image: PartImage, *, rows: int, ids: I64, live: U8, weights: F32) -> float:
         """The weight of the rows of one (type, part) that are not taken."""
-        taken = self._taken[type_id]
+        taken, sums = self._taken[type_id], np.zeros(2, np.float64)
         part, parts = np.int64(image.part), np.int64(image.parts)
-        return float(probability.rest_of_rows(np.int64(rows), ids, parts, part, live, weights, taken, index.shift_of(taken)))
+        for block in blocks(rows, _ROWS, self._checkpoint):
+            own = np.int64(block.start), np.int64(block.stop)
+            probability.rest_of_rows(*own, ids, parts, part, live, weights, taken, index.shift_of(taken), sums)
+        return float(sums[0] + sums[1])

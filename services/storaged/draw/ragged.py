@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphkit.jit import settled
 from storaged.draw.lookup import adjacency, checked_edge_types, groups_of
-from storaged.draw.version import Version, checked_outputs
+from storaged.draw.version import Version, checked_found
 from storaged.kernel import rows as kernel_rows
 from storaged.store.image import EMPTY_F64
 
@@ -66,7 +66,7 @@ def read_neighbors(
     indptr = np.zeros(ids.size + 1, np.int64)
     np.cumsum(degrees, out=indptr[1:])
     total = int(indptr[-1])
-    checked_outputs("neighbors", total)
+    checked_found("neighbors", total)
     out_ids, out_types = np.empty(total, np.int64), np.empty(total, np.int32)
     weights = np.empty(total if want_weights else 0, np.float32)
     eids = np.empty(total if want_edge_ids else 0, np.int64)

@@ -12,6 +12,7 @@ from asterism_proto.condition import Condition
 from asterism_proto.meaning import bound
 from graphkit import rng
 from graphkit.jit import addresses_of, settled
+from storaged.draw.blocks import NODES, Checkpoint, blocks, never, per_node
 from storaged.draw.intervals import answers, key_runs
 from storaged.draw.lookup import OUT, Located, adjacencies, checked_edge_types, located
 from storaged.draw.neighbor import NeighborDraws
@@ -106,6 +107,7 @@ def ranged_neighbors(
     want_probabilities: bool,
     weight: str,
     ranges: Mapping[int, Ranges],
+    checkpoint: Checkpoint = never,
 ) -> NeighborDraws:
     """Draw ``count`` neighbors of each node from those of its edges that satisfy a condition.
 
@@ -115,6 +117,8 @@ def ranged_neighbors(
         The name of the weights that ``version`` has in the place of the edges' own.
     ranges : mapping
         What satisfies it, of every edge type.
+    checkpoint : callable
+        As of `storaged.draw.neighbor.neighbors`.
     version, edge_types, node_type, ids, types, positions, count, replace, uniform, direction, seed, hop
     want_weights, want_edge_ids, want_probabilities
         As of `storaged.draw.neighbor.neighbors`.
@@ -131,24 +135,28 @@ def ranged_neighbors(
     out, kinds = np.full(size, -1, np.int64), np.full(size, -1, np.int32)
     weights, eids = np.zeros(size if want_weights else 0, np.float32), np.full(size if want_edge_ids else 0, -1, np.int64)
     probabilities = np.zeros(size if want_probabilities else 0, np.float64)
-    for nodes in located(version, node_type, ids, types) if count else ():
-        union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == nodes.type_id]
-        if not union:
-            continue
-        drawing = _Drawing(version=version, union=union, direction=direction, count=count, replace=replace, uniform=uniform, want=want_probabilities)
-        own = settled(positions[nodes.at] if nodes.at.size else positions)
-        drawn = drawing.draw(nodes, own, [ranges[edge_type] for edge_type in union], weight or OWN, seed=seed, hop=hop)
-        gather.place_types(drawn.slots, nodes.at, np.int64(count), drawn.which, settled(np.array(union, np.int32)), kinds)
-        for mine, edge_type in enumerate(union):
-            side = adjacencies(version, edge_type, direction)
-            asked = drawn.slots, nodes.at, nodes.parts, np.int64(count), drawn.which, np.int32(mine)
-            gather.gather_ids(*asked, side.nbr, out)
-            if want_edge_ids:
-                gather.gather_ids(*asked, side.eid, eids)
-            if want_weights:
-                gather.gather_weights(*asked, side.weights, weights)
-        if want_probabilities:
-            drawing.place_probabilities(nodes, drawn, probabilities)
+    for block in blocks(ids.size, min(per_node(count), NODES), checkpoint) if count else ():
+        flat, places = slice(block.start * count, block.stop * count), positions[block]
+        for nodes in located(version, node_type, ids[block], None if types is None else types[block]):
+            union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == nodes.type_id]
+            if not union:
+                continue
+            drawing = _Drawing(
+                version=version, union=union, direction=direction, count=count, replace=replace, uniform=uniform, want=want_probabilities
+            )
+            own = settled(places[nodes.at] if nodes.at.size else places)
+            drawn = drawing.draw(nodes, own, [ranges[edge_type] for edge_type in union], weight or OWN, seed=seed, hop=hop)
+            gather.place_types(drawn.slots, nodes.at, np.int64(count), drawn.which, settled(np.array(union, np.int32)), kinds[flat])
+            for mine, edge_type in enumerate(union):
+                side = adjacencies(version, edge_type, direction)
+                asked = drawn.slots, nodes.at, nodes.parts, np.int64(count), drawn.which, np.int32(mine)
+                gather.gather_ids(*asked, side.nbr, out[flat])
+                if want_edge_ids:
+                    gather.gather_ids(*asked, side.eid, eids[flat])
+                if want_weights:
+                    gather.gather_weights(*asked, side.weights, weights[flat])
+            if want_probabilities:
+                drawing.place_probabilities(nodes, drawn, probabilities[flat])
     shape = (ids.size, count)
     return NeighborDraws(
         ids=out.reshape(shape),

@@ -18,7 +18,7 @@ from storaged.kernel import push as kernel
 MOST_NODES = 1 << 22
 """That one start may come to, some 70 bytes each."""
 _ROOM = 1 << 13
-_PIECE = 1 << 22
+_PIECE = 1 << 20
 """Edges that are looked at between checkpoints."""
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import replace as replaced
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,10 @@ from graphkit import rng
 from graphkit.growth import ALL, Met
 from graphkit.jit import settled
 from graphkit.times import limits_of, times_of
+from storaged.draw.blocks import NODES, Checkpoint, blocks, never, per_node
 from storaged.draw.lookup import IN, Adjacencies, Located, adjacencies, checked_edge_types, ends, located
 from storaged.draw.neighbor import NeighborDraws
-from storaged.draw.version import Version, checked_length, checked_outputs
+from storaged.draw.version import Version, checked_found, checked_length, checked_outputs
 from storaged.kernel import neighbors as gather
 from storaged.kernel import timed as kernel
 
@@ -33,9 +35,13 @@ class Until:
     """The latest edges are taken, instead of drawing from all that are seen."""
     want_times: bool
 
+    def of(self, block: slice) -> Until:
+        """Return the same of the nodes of a block."""
+        return replaced(self, times=self.times[block])
+
     def at(self, places: NDArray[np.int64] | NDArray[np.int32]) -> Until:
         """The same of the nodes at these places."""
-        return replace(self, times=self.times[places])
+        return replaced(self, times=self.times[places])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +77,7 @@ def timed_neighbors(
     want_weights: bool,
     want_edge_ids: bool,
     until: Until,
+    checkpoint: Checkpoint = never,
 ) -> NeighborDraws:
     """Draw ``count`` neighbors of each node from the edges of a union of edge types that it sees.
 
@@ -80,6 +87,8 @@ def timed_neighbors(
         Of each node.
     version, edge_types, node_type, ids, types, positions, count, replace, uniform, direction, seed, hop, want_weights, want_edge_ids
         As of `storaged.draw.neighbor.neighbors`.
+    checkpoint : callable
+        As there.
 
     Raises
     ------
@@ -98,23 +107,26 @@ def timed_neighbors(
     out, kinds = np.full(size, -1, np.int64), np.full(size, -1, np.int32)
     weights, eids = np.zeros(size if want_weights else 0, np.float32), np.full(size if want_edge_ids else 0, -1, np.int64)
     keys = np.zeros(size if until.want_times else 0, np.int64)
-    for nodes in located(version, node_type, ids, types) if count else ():
-        union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == nodes.type_id]
-        if not union:
-            continue
-        own = until.at(nodes.at) if nodes.at.size else until
-        sides = [_timed(version, edge_type, direction) for edge_type in union]
-        which, slots = _draw(version, nodes, union, sides, settled(positions[nodes.at] if nodes.at.size else positions), law, own)
-        gather.place_types(slots, nodes.at, np.int64(count), which, settled(np.array(union, np.int32)), kinds)
-        for mine, side in enumerate(sides):
-            asked = slots, nodes.at, nodes.parts, np.int64(count), which, np.int32(mine)
-            gather.gather_ids(*asked, side.nbr, out)
-            if want_edge_ids:
-                gather.gather_ids(*asked, side.eid, eids)
-            if want_weights:
-                gather.gather_weights(*asked, side.weights, weights)
-            if until.want_times:
-                gather.gather_ids(*asked, side.when, keys)
+    for block in blocks(ids.size, min(per_node(count), NODES), checkpoint) if count else ():
+        flat = slice(block.start * count, block.stop * count)
+        places, seen = positions[block], until if block.stop - block.start == ids.size else until.of(block)
+        for nodes in located(version, node_type, ids[block], None if types is None else types[block]):
+            union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == nodes.type_id]
+            if not union:
+                continue
+            own = seen.at(nodes.at) if nodes.at.size else seen
+            sides = [_timed(version, edge_type, direction) for edge_type in union]
+            which, slots = _draw(version, nodes, union, sides, settled(places[nodes.at] if nodes.at.size else places), law, own)
+            gather.place_types(slots, nodes.at, np.int64(count), which, settled(np.array(union, np.int32)), kinds[flat])
+            for mine, side in enumerate(sides):
+                asked = slots, nodes.at, nodes.parts, np.int64(count), which, np.int32(mine)
+                gather.gather_ids(*asked, side.nbr, out[flat])
+                if want_edge_ids:
+                    gather.gather_ids(*asked, side.eid, eids[flat])
+                if want_weights:
+                    gather.gather_weights(*asked, side.weights, weights[flat])
+                if until.want_times:
+                    gather.gather_ids(*asked, side.when, keys[flat])
     shape = (ids.size, count)
     return NeighborDraws(
         ids=out.reshape(shape),
@@ -141,6 +153,7 @@ def expand_timed(
     ids: NDArray[np.int64],
     positions: NDArray[np.int64],
     until: Until,
+    checkpoint: Checkpoint = never,
 ) -> Met:
     """As `storaged.draw.expand.expand` along an edge type that has times: of each node what it sees, -1 all of it, the earliest first.
 
@@ -155,16 +168,17 @@ def expand_timed(
     if count == ALL:
         limits = _limits(version, edge_type, direction, until)
         total = int(kernel.count_seen(nodes.parts, nodes.rows, limits, side.indptr, side.when, side.order, sizes))
-        checked_outputs("neighbors", total)
+        checked_found("neighbors", total)
         slots = np.empty(total, np.int64)
         kernel.list_seen(nodes.parts, nodes.rows, side.indptr, side.order, settled(sizes), slots)
     else:
-        checked_outputs("neighbors", ids.size, count)
+        checked_found("neighbors", ids.size * count)
         law = _law(until, seed=seed, hop=hop, direction=direction, count=count, replace=replace, uniform=uniform)
         slots, total = np.empty(ids.size * count, np.int64), 0
-        if count:
-            _, drawn = _draw(version, nodes, [edge_type], [side], settled(positions), law, until)
-            total = int(kernel.close_up(drawn, np.int64(count), sizes, slots))
+        for block in blocks(ids.size, min(per_node(count), NODES), checkpoint) if count else ():
+            some = replaced(nodes, parts=nodes.parts[block], rows=nodes.rows[block])
+            _, drawn = _draw(version, some, [edge_type], [side], settled(positions[block]), law, until.of(block))
+            total += int(kernel.close_up(drawn, np.int64(count), sizes[block], slots[total:]))
     asked = nodes.parts, settled(sizes), settled(slots[:total])
     out, eids, keys = np.empty(total, np.int64), np.empty(total if want_eids else 0, np.int64), np.empty(total if until.want_times else 0, np.int64)
     weights = np.empty(total if want_weights else 0, np.float32)

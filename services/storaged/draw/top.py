@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest
 from graphkit.jit import settled
-from storaged.draw.lookup import adjacency, checked_edge_types, groups_of
+from storaged.draw.blocks import DRAWS, NODES, Checkpoint, blocks, never, per_node
+from storaged.draw.lookup import Group, adjacency, checked_edge_types, groups_of
 from storaged.draw.ragged import Ragged
 from storaged.draw.version import Version, checked_outputs
 from storaged.kernel import top as kernel
 from storaged.kernel.rows import measure_rows
 from storaged.store.image import EMPTY_F64
+
+_MANY = 1 << 10
+"""Neighbors of each node from which on it is worth to count first what there is."""
 
 
 def top_neighbors(
@@ -27,6 +32,7 @@ def top_neighbors(
     direction: int,
     count: int,
     want_edge_ids: bool,
+    checkpoint: Checkpoint = never,
 ) -> Ragged:
     """The heaviest edges of each node over the union of edge types, heaviest first.
 
@@ -36,6 +42,8 @@ def top_neighbors(
         As in `storaged.draw.neighbors`.
     count : int
         Edges per node at most.
+    checkpoint : callable
+        Called between blocks of nodes; may raise.
 
     Returns
     -------
@@ -52,11 +60,41 @@ def top_neighbors(
         raise InvalidRequest(f"top {count}: expected 1 or more neighbors per node")
     checked_outputs("neighbors", ids.size, count)
     near = checked_edge_types(version, edge_types, node_type, direction)
+    asked: dict[str, Any] = {"edge_types": edge_types, "node_type": node_type, "direction": direction}
+    if count > _MANY:  # room for more than there are is of no use
+        held = measures(version, **asked, ids=ids, types=types, uniform=True, checkpoint=checkpoint).sum(axis=1)
+        count = max(min(count, int(held.max(initial=0))), 1)
+    if ids.size > (first := min(per_node(count), NODES)):
+        pieces = [
+            top_neighbors(
+                version,
+                **asked,
+                ids=ids[block],
+                types=None if types is None else types[block],
+                count=count,
+                want_edge_ids=want_edge_ids,
+            )
+            for block in blocks(ids.size, first, checkpoint, most=first)
+        ]
+        return _joined(pieces)
+    return _top(edge_types, near, ids, groups_of(version, node_type, ids, types), direction, count, want_edge_ids)
+
+
+def _top(
+    edge_types: Sequence[int],
+    near: Sequence[int],
+    ids: NDArray[np.int64],
+    groups: Iterable[Group],
+    direction: int,
+    count: int,
+    want_edge_ids: bool,
+) -> Ragged:
+    """The heaviest edges of the nodes of one block."""
     shape = (ids.size, count)
     out_ids, out_types = np.empty(shape, np.int64), np.empty(shape, np.int32)
     out_weights, out_eids = np.empty(shape, np.float32), np.empty(shape if want_edge_ids else (0, 0), np.int64)
     lengths = np.zeros(ids.size, np.int64)
-    for group in groups_of(version, node_type, ids, types):
+    for group in groups:
         union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == group.type_id]
         m = group.rows.size
         met, sizes = np.zeros(m, np.int64), np.zeros(m, np.int64)
@@ -97,6 +135,18 @@ def top_neighbors(
     return Ragged(indptr=indptr, ids=out_ids[kept], types=out_types[kept], weights=out_weights[kept], eids=out_eids[kept] if want_edge_ids else None)
 
 
+def _joined(found: Sequence[Ragged]) -> Ragged:
+    """Return those of blocks of nodes, one after another."""
+    sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(each.indptr) for each in found)])
+    return Ragged(
+        indptr=np.cumsum(sizes),
+        ids=np.concatenate([each.ids for each in found]),
+        types=np.concatenate([each.types for each in found]),
+        weights=np.concatenate([each.weights for each in found if each.weights is not None]),
+        eids=np.concatenate([each.eids for each in found if each.eids is not None]) if found[0].eids is not None else None,
+    )
+
+
 def degrees(
     version: Version,
     *,
@@ -105,6 +155,7 @@ def degrees(
     ids: NDArray[np.int64],
     types: NDArray[np.int32] | None = None,
     direction: int,
+    checkpoint: Checkpoint = never,
 ) -> NDArray[np.int64]:
     """How many edges of each type each node has; int64[m, types], 0 for unknown nodes.
 
@@ -113,7 +164,8 @@ def degrees(
     InvalidRequest, Unavailable
         As `storaged.draw.neighbors`.
     """
-    counts = measures(version, edge_types=edge_types, node_type=node_type, ids=ids, types=types, direction=direction, uniform=True)
+    asked = {"edge_types": edge_types, "node_type": node_type, "ids": ids, "types": types, "direction": direction}
+    counts = measures(version, **asked, uniform=True, checkpoint=checkpoint)  # type: ignore[arg-type]
     return counts.astype(np.int64)
 
 
@@ -126,15 +178,18 @@ def measures(
     types: NDArray[np.int32] | None = None,
     direction: int,
     uniform: bool,
+    checkpoint: Checkpoint = never,
 ) -> NDArray[np.float64]:
     """What each edge type weighs at each node in draws of neighbors: float64[m, types], the degree where uniform; as `degrees`."""
     near = checked_edge_types(version, edge_types, node_type, direction)
     checked_outputs("degrees", ids.size, len(edge_types))
     out = np.zeros((ids.size, len(edge_types)), np.float64)
-    for group in groups_of(version, node_type, ids, types):
-        for column, (edge_type, end) in enumerate(zip(edge_types, near, strict=True)):
-            if end == group.type_id:
-                measure, edges = np.empty(group.rows.size, np.float64), adjacency(group.image, edge_type, direction)
-                measure_rows(group.rows, edges.indptr, settled(EMPTY_F64) if uniform else edges.sums, measure)
-                out[group.at, column] = measure
+    for block in blocks(ids.size, DRAWS // len(edge_types), checkpoint):
+        own = out[block]
+        for group in groups_of(version, node_type, ids[block], None if types is None else types[block]):
+            for column, (edge_type, end) in enumerate(zip(edge_types, near, strict=True)):
+                if end == group.type_id:
+                    measure, edges = np.empty(group.rows.size, np.float64), adjacency(group.image, edge_type, direction)
+                    measure_rows(group.rows, edges.indptr, settled(EMPTY_F64) if uniform else edges.sums, measure)
+                    own[group.at, column] = measure
     return out

@@ -22,6 +22,8 @@ OWN_WEIGHTS = ("", "weight")
 """Names of the weights that every row has."""
 MAX_OUTPUTS = 1 << 26
 """Values of one answer."""
+MAX_FOUND = 1 << 24
+"""Rows of one answer that depend on what there is: more than a message of 64 MiB holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +159,18 @@ def checked_outputs(what: str, count: int, per: int = 1) -> None:
         raise InvalidRequest(f"{what}: {min(count, per)}; a count is >= 0")
     if count * per > MAX_OUTPUTS:
         raise InvalidRequest(f"{what}: {count * per} values in one answer; ask for at most {MAX_OUTPUTS}")
+
+
+def checked_found(what: str, count: int) -> None:
+    """Refuse an answer of more rows than a message holds, once they are counted and before they are read.
+
+    Raises
+    ------
+    InvalidRequest
+        Where there are more than ``MAX_FOUND``.
+    """
+    if count > MAX_FOUND:
+        raise InvalidRequest(f"{what}: {count} rows in one answer, at most {MAX_FOUND}; ask for fewer nodes at a time")
 
 
 def checked_length(name: str, array: np.ndarray[Any, Any], length: int) -> None:

@@ -260,6 +260,9 @@ def _run(version: Version, rules: Rules, places: Places, checkpoint: Callable[[]
     walkers = _walkers(version, rules, places, ground)
     room = width if whole is None else whole.shape[1]
     done, ids = walkers[DONE].copy(), np.empty((m, width), np.int64) if whole is None else whole
+    if not m:  # keys of steps that nobody takes are not made
+        none = np.empty((0, width), np.int64)
+        return _Run(done=done, ids=ids, types=none.astype(np.int32), eids=none, hanging=np.zeros((5, 0), np.int64))
     types = np.empty((m, width) if rules.want_types else (0, 0), np.int32)
     eids = np.empty((m, width) if rules.want_edge_ids else (0, 0), np.int64)
     hanging = np.zeros((5, m if rules.biased else 0), np.int64)
@@ -300,13 +303,14 @@ def _steps(rules: Rules) -> I64:
 
 def _keys(rules: Rules) -> NDArray[np.uint64]:
     keys = np.zeros((4, rules.length), np.uint64)
-    for of, tags in (
-        (SLOT_KEY, (rng.NEIGHBOR, rules.direction)),
-        (TYPE_KEY, (rng.NEIGHBOR_TYPE, rules.direction)),
-        (RESTART_KEY, (rng.RESTART,)),
-        (RETURN_KEY, (rng.RETURN,)),
+    for of, wanted, tags in (
+        (SLOT_KEY, True, (rng.NEIGHBOR, rules.direction)),
+        (TYPE_KEY, any(len(step) > 1 for step in rules.steps), (rng.NEIGHBOR_TYPE, rules.direction)),
+        (RESTART_KEY, rules.restart > 0, (rng.RESTART,)),
+        (RETURN_KEY, rules.biased, (rng.RETURN,)),
     ):
-        salt_keys(rng.key_of(rules.seed, *tags), keys[of])
+        if wanted:
+            salt_keys(rng.key_of(rules.seed, *tags), keys[of])
     return settled(keys)
 
 

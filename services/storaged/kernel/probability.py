@@ -204,6 +204,7 @@ def place_shares(rows: NDArray[np.int64], places: NDArray[np.uint32], weights: N
 
 @kernel
 def rest_of_rows(
+    first: np.int64,
     rows: np.int64,
     ids: NDArray[np.int64],
     parts: np.int64,
@@ -212,10 +213,17 @@ def rest_of_rows(
     weights: NDArray[np.float32],
     taken: NDArray[np.int64],
     taken_shift: np.uint64,
-) -> float:
-    """The weight of the rows of one (type, part) that were not drawn; arguments as of `storaged.kernel.race.race_rows`."""
-    high, low = 0.0, 0.0
-    for row in range(rows):
+    sums: NDArray[np.float64],
+) -> None:
+    """Add up the weight of the rows of one (type, part) that were not drawn; arguments as of `storaged.kernel.race.race_rows`.
+
+    Parameters
+    ----------
+    sums : float64[2], in and out
+        The sum so far, and what it lacks.
+    """
+    high, low = sums[0], sums[1]
+    for row in range(first, rows):
         if live.shape[0] > 0 and live[row] == 0:
             continue
         weight = np.float64(weights[row]) if weights.shape[0] > 0 else 1.0
@@ -223,4 +231,4 @@ def rest_of_rows(
         if not weight > 0.0 or slot_of(item, taken, taken_shift) >= 0:
             continue
         high, low = plus(high, low, weight)
-    return high + low
+    sums[0], sums[1] = high, low

@@ -102,6 +102,7 @@ def finish(keys: NDArray[np.float64], tags: NDArray[np.int32], items: NDArray[np
 def race_rows(
     key: np.uint64,
     tag: np.int32,
+    first: np.int64,
     rows: np.int64,
     ids: NDArray[np.int64],
     parts: np.int64,
@@ -125,8 +126,8 @@ def race_rows(
         ``key_of(seed, rng.RACE, element, type)``; a row's word is that of its id.
     tag : int32
         Its type.
-    rows : int64
-        How many rows there are.
+    first, rows : int64
+        The first row that takes part, and the one behind the last.
     ids : int64[rows]
         Node ids or edge ids; empty: the id is row * parts + part.
     parts, part : int64
@@ -153,7 +154,7 @@ def race_rows(
     limit = keys.shape[0]
     base = part << np.int64(32)
     filled: Whole = np.int64(size)
-    for row in range(rows):
+    for row in range(first, rows):
         if live.shape[0] > 0 and live[row] == 0:
             continue
         weight = 1.0 if uniform or weights.shape[0] == 0 else np.float64(weights[row])
@@ -170,6 +171,19 @@ def race_rows(
 
 
 @kernel
-def finish_race(keys: NDArray[np.float64], tags: NDArray[np.int32], items: NDArray[np.int64], marks: NDArray[np.int64], size: np.int64) -> None:
-    """Sort a race's first ``size`` elements in order of arrival, in place; arrays as in `race_rows`."""
-    finish(keys, tags, items, marks, size)
+def finish_race(
+    keys: NDArray[np.float64], tags: NDArray[np.int32], items: NDArray[np.int64], marks: NDArray[np.int64], first: np.int64, size: np.int64
+) -> None:
+    """Sort the last elements of a race's heap in order of arrival, in place; arrays as in `race_rows`.
+
+    Parameters
+    ----------
+    first : int64
+        The first element that is sorted: the heap has that many afterwards.
+    size : int64
+        Elements in the heap before.
+    """
+    for last in range(size - 1, max(first, np.int64(1)) - 1, -1):
+        key, tag, item, mark = keys[last], tags[last], items[last], marks[last]
+        keys[last], tags[last], items[last], marks[last] = keys[0], tags[0], items[0], marks[0]
+        _sink(keys, tags, items, marks, last, key, tag, item, mark)

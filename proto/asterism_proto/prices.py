@@ -1,0 +1,379 @@
+"""Prices of requests: rows, bytes and kernel steps, computed from numbers alone before anything is allocated.
+
+Prices are upper bounds in Python integers, so that they neither overflow nor depend on a platform. What a request of one family takes is
+one function here. `asterism_proto.graph_prices` and `storaged.pricing` read the numbers out of requests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from asterism_proto.errors import InvalidRequest
+
+MESSAGE_BYTES = 64 << 20
+"""Largest message of the wire."""
+REPLY_BYTES = 60 << 20
+"""Largest arrays of one reply of the Graph service, so that it fits into a message."""
+MOST_ROWS = 1 << 26
+"""Largest value that the limit of rows may be set to."""
+
+ROWS_LIMIT = 1 << 24
+MEMORY_LIMIT_MIB = 512
+STEPS_LIMIT = 1 << 36
+"""Defaults of the settings ``request_rows_limit``, ``request_memory_limit_mib`` and ``request_steps_limit``."""
+
+_ID, _TYPE, _WEIGHT, _SCORE = 8, 4, 4, 8
+_DISTINCT_BYTES = 160
+"""Scratch of draws without replacement per neighbor of the largest count: marks and values of a table a quarter full, and a heap."""
+_STEP_KEYS_BYTES = 32
+"""Scratch of a walk per step of its length: up to four keys."""
+_WALKER_BYTES = 120
+_HEAP_BYTES = 56
+"""Scratch of the heaviest neighbors per neighbor of the answer, besides the answer padded."""
+_RACE_BYTES = 28
+_RANKED_NODES = 1 << 22
+_RANKED_BYTES = 120
+"""Nodes that one start of a personalised PageRank may come to, and scratch of each, while its tables grow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Largest request that is answered."""
+
+    rows: int = ROWS_LIMIT
+    memory: int = MEMORY_LIMIT_MIB << 20
+    """Bytes of reply and scratch together."""
+    steps: int = STEPS_LIMIT
+
+
+DEFAULT_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What one request takes at most."""
+
+    formula: str
+    """How the rows follow from the arguments."""
+    rows: int = 0
+    """Rows of the reply: drawn, read or walked."""
+    bytes: int = 0
+    """Arrays of the reply."""
+    scratch: int = 0
+    """Temporary arrays at the host that has the most of it to do."""
+    steps: int = 0
+    """Iterations of kernels."""
+    exact: bool = True
+    """Whether all of it follows from the arguments. Else it depends on the graph too: these are bounds, and what exceeds a limit is refused as
+    soon as it is known, before its arrays are allocated."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes of reply and scratch together."""
+        return self.bytes + self.scratch
+
+    def capped(self, limits: Limits) -> Price:
+        """Return the price with bounds cut to what is not refused on the way."""
+        if self.exact:
+            return self
+        size = min(self.bytes, REPLY_BYTES, limits.memory)
+        return replace(
+            self,
+            rows=min(self.rows, limits.rows),
+            bytes=size,
+            scratch=min(self.scratch, limits.memory - size),
+            steps=min(self.steps, limits.steps),
+        )
+
+    def shares(self, limits: Limits) -> list[tuple[str, int, int]]:
+        """Return each limit's setting with the value priced and the limit."""
+        return [
+            ("request_rows_limit", self.rows, limits.rows),
+            ("request_memory_limit_mib", self.memory, limits.memory),
+            ("request_steps_limit", self.steps, limits.steps),
+        ]
+
+
+def check(price: Price, limits: Limits) -> None:
+    """Refuse a request that is certain to take more than the limits allow.
+
+    Raises
+    ------
+    InvalidRequest
+        Naming the limit, the value and the remedy.
+    """
+    if not price.exact:
+        return
+    if price.rows > limits.rows:
+        raise InvalidRequest(
+            f"{price.formula} = {price.rows:,} rows: at most {limits.rows:,} rows per request; split the request or raise request_rows_limit"
+        )
+    if price.memory > limits.memory:
+        raise InvalidRequest(
+            f"{price.formula} takes {price.memory:,} bytes of memory: at most {limits.memory:,} bytes per request; "
+            "split the request or raise request_memory_limit_mib"
+        )
+    if price.steps > limits.steps:
+        raise InvalidRequest(
+            f"{price.formula} takes {price.steps:,} steps: at most {limits.steps:,} steps per request; split the request or raise request_steps_limit"
+        )
+
+
+def check_reply(price: Price, most: int = MESSAGE_BYTES) -> None:
+    """Refuse a request whose reply is certain to be larger than a message.
+
+    Raises
+    ------
+    InvalidRequest
+        Naming both sizes.
+    """
+    if price.exact and price.bytes > most:
+        fit = most * price.rows // price.bytes
+        raise InvalidRequest(
+            f"{price.formula} = {price.rows:,} rows of {price.bytes:,} bytes do not fit into one reply of {most:,} bytes; "
+            f"split the request: ask for at most {fit:,} rows at a time"
+        )
+
+
+def times(**counts: int) -> str:
+    """Return a product as text: ``count=5 x nodes=3``."""
+    return " x ".join(f"{name}={value}" for name, value in counts.items())
+
+
+def draw_rows(count: int, *, width: int, distinct: bool = False, available: int | None = None) -> Price:
+    """Price global draws of nodes or edges.
+
+    Parameters
+    ----------
+    count : int
+        Draws.
+    width : int
+        Bytes of one row of the reply.
+    distinct : bool
+        Without replacement.
+    available : int, optional
+        Rows that there are to draw from, where they are known.
+    """
+    count = max(count, 0)
+    scratch, steps = count * (24 + width), count
+    if distinct:
+        scratch, steps = count * (3 * (width + 24) + 2 * _RACE_BYTES + 48), 3 * count + (available or 0)
+    return Price(formula=times(count=count), rows=count, bytes=count * width, scratch=scratch, steps=steps)
+
+
+def race_rows(count: int, *, taken: int, width: int, available: int) -> Price:
+    """Price the first arrivals of a race over all rows: one host's share of draws without replacement."""
+    rows = min(max(count, 0), max(available, 0))
+    scratch = rows * (_RACE_BYTES + width) + taken * 48
+    return Price(formula=times(count=count), rows=rows, bytes=rows * (width + 8), scratch=scratch, steps=max(available, 0) + rows)
+
+
+def draw_beside(rows: int, count: int, *, width: int) -> Price:
+    """Price nodes drawn for each of some rows: nodes like others, negatives."""
+    total = max(rows, 0) * max(count, 0)
+    return Price(formula=times(count=count, rows=rows), rows=total, bytes=total * width, scratch=total * (32 + width), steps=2 * total)
+
+
+def neighbors(nodes: int, count: int, *, width: int, types: int, replace: bool = True) -> Price:
+    """Price neighbors drawn for each node, in a padded reply.
+
+    Parameters
+    ----------
+    nodes, count : int
+    width : int
+        Bytes of one row of the reply.
+    types : int
+        Edge types of the union.
+    replace : bool
+        With replacement.
+    """
+    count, types = max(count, 0), max(types, 1)
+    rows = nodes * count
+    scratch = rows * (_ID + _TYPE + 4) + nodes * (60 + 16 * types)
+    if not replace:
+        scratch += count * _DISTINCT_BYTES + (rows * 20 if types > 1 else 0)
+    return Price(formula=times(count=count, nodes=nodes), rows=rows, bytes=rows * width, scratch=scratch, steps=rows * types)
+
+
+def fanout(nodes: int, counts: Sequence[int], *, widths: Sequence[int], types: Sequence[int], replace: bool = True) -> Price:
+    """Price neighbors of neighbors, hop after hop."""
+    rows = size = scratch = steps = 0
+    front = nodes
+    for count, width, of in zip(counts, widths, types, strict=True):
+        hop = neighbors(front, count, width=width, types=of, replace=replace)
+        rows, size, steps, scratch = rows + hop.rows, size + hop.bytes, steps + hop.steps, max(scratch, hop.scratch)
+        front = hop.rows
+    formula = f"fanouts={'x'.join(map(str, counts))} of nodes={nodes}"
+    return Price(formula=formula, rows=rows, bytes=size, scratch=scratch, steps=steps)
+
+
+def expansion(nodes: int, count: int, *, width: int, replace: bool, edges: int) -> Price:
+    """Price one hop of a subgraph at the host of its nodes: as many neighbors as each node has, at most ``count`` (-1: all).
+
+    Parameters
+    ----------
+    edges : int
+        Edges of the type: one node has that many at most.
+    """
+    each = edges if count < 0 else count if replace else min(count, edges)
+    rows = nodes * each
+    scratch = nodes * 32 + (0 if count < 0 or replace else each * _DISTINCT_BYTES)
+    return Price(formula=times(count=count, nodes=nodes), rows=rows, bytes=nodes * _TYPE + rows * width, scratch=scratch, steps=rows, exact=False)
+
+
+def subgraph(seeds: int, reach: Sequence[tuple[int, int, int, Sequence[int]]], *, every: bool, disjoint: bool, width: int) -> Price:
+    """Price a subgraph that grows hop by hop.
+
+    Parameters
+    ----------
+    seeds : int
+    reach : sequence of (near type, far type, edges of the edge type, counts by hop)
+        A count of -1 is all neighbors.
+    every : bool
+        Nodes expand in every hop from the one on that met them.
+    disjoint : bool
+        Every seed has a tree of its own.
+    width : int
+        Bytes of one edge of the reply.
+    """
+    hops = max((len(counts) for *_, counts in reach), default=0)
+    kinds = {kind for near, far, _, _ in reach for kind in (near, far)}
+    met = front = dict.fromkeys(kinds, seeds)
+    rows = 0
+    for hop in range(hops):
+        reached = dict.fromkeys(kinds, 0)
+        for near, far, edges, counts in reach:
+            count, from_ = counts[hop] if hop < len(counts) else 0, (met if every else front)[near]
+            each = edges if count < 0 else count
+            drawn = from_ * each
+            reached[far] += drawn
+            rows += drawn
+        front = reached
+        met = {kind: met[kind] + reached[kind] for kind in kinds}
+    nodes = seeds + rows
+    size = seeds * _TYPE + nodes * (_ID + (_TYPE if disjoint else 0)) + rows * width
+    formula = f"{hops} hops from seeds={seeds}"
+    return Price(formula=formula, rows=rows, bytes=size, scratch=nodes * 24, steps=rows, exact=False)
+
+
+def layer(layers: int, count: int, *, edges: int, width: int) -> Price:
+    """Price nodes drawn for whole layers, and the edges between."""
+    drawn = max(layers, 1) * max(count, 0)
+    size = drawn * 20
+    return Price(
+        formula=times(count=count, layers=layers), rows=drawn, bytes=size + edges * width, scratch=edges * 48, steps=drawn + edges, exact=False
+    )
+
+
+def budgets(seeds: int, layers: int, count: int, *, edges: int, width: int) -> Price:
+    """Price nodes drawn by budgets, ``count`` in each layer over all types, and the edges among them."""
+    drawn = max(layers, 0) * max(count, 0)
+    nodes = seeds + drawn
+    return Price(
+        formula=f"{times(count=count, layers=layers)} + seeds={seeds}",
+        rows=nodes,
+        bytes=nodes * 16 + edges * width,
+        scratch=edges * 48,
+        steps=drawn + edges,
+        exact=False,
+    )
+
+
+def walks(starts: int, each: int, length: int, *, width: int, attempts: int = 1) -> Price:
+    """Price random walks. A request without starts counts as one walk: what is made for each step is made all the same.
+
+    Parameters
+    ----------
+    starts, each, length : int
+        Nodes, walks from each of them, steps.
+    width : int
+        Bytes of one step of the reply.
+    attempts : int
+        Draws of one step, where steps are biased.
+    """
+    count, length = max(starts, 1) * max(each, 1), max(length, 0)
+    rows = count * (length + 1)
+    scratch = length * _STEP_KEYS_BYTES + count * _WALKER_BYTES + rows * _ID
+    formula = f"walks={count} x (length={length} + 1)"
+    return Price(formula=formula, rows=rows, bytes=rows * width, scratch=scratch, steps=count * length * max(attempts, 1))
+
+
+def attempts_of(p: float, q: float) -> int:
+    """Return the draws that one step by p and q takes in expectation, at most."""
+    p, q = p or 1.0, q or 1.0
+    if (p, q) == (1.0, 1.0) or not 1e-3 <= q <= 1e3:  # what is out of range is for the operator to refuse
+        return 1
+    return math.ceil(max(q, 1.0 / q))
+
+
+def visits(nodes: int, count: int, each: int, length: int, *, width: int) -> Price:
+    """Price the nodes most visited by walks: walks are taken a quarter of a reply at a time."""
+    rows = nodes * max(count, 0)
+    walked = walks(1, each, length, width=width)
+    scratch = min(max(REPLY_BYTES // 4, walked.bytes), max(nodes, 1) * walked.bytes) * 3 + length * _STEP_KEYS_BYTES
+    return Price(
+        formula=times(count=count, nodes=nodes), rows=rows, bytes=rows * 20, scratch=scratch, steps=max(nodes, 1) * max(each, 1) * max(length, 0)
+    )
+
+
+def ranks(nodes: int, top: int, *, alpha: float, epsilon: float, existing: int, edges: int) -> Price:
+    """Price personalised PageRank: pushes from each start until no node holds more than epsilon of what its edges weigh.
+
+    Steps are the smaller of the two bounds 1 / (alpha epsilon) and edges x log(1 / epsilon) / alpha for each start.
+    """
+    rows = nodes * max(top, 0)
+    pushes = 0.0
+    if 0 < alpha <= 1 and 0 < epsilon <= 1:  # what is out of range is for the operator to refuse
+        pushes = min(1.0 / (alpha * epsilon), edges * (1.0 + math.log(1.0 / epsilon)) / alpha, 1e18)
+    scratch = min(existing, _RANKED_NODES) * _RANKED_BYTES + rows * 4
+    return Price(formula=times(top=top, nodes=nodes), rows=rows, bytes=rows * 20 + nodes * _SCORE, scratch=scratch, steps=nodes * (int(pushes) + 1))
+
+
+def adjacent(nodes: int, *, edges: int, width: int) -> Price:
+    """Price all neighbors of nodes, ``edges`` being what there is along their edge types."""
+    rows = nodes * edges
+    return Price(formula=f"all neighbors of nodes={nodes}", rows=rows, bytes=(nodes + 1) * _ID + rows * width, scratch=nodes * 40, exact=False)
+
+
+def heaviest(nodes: int, top: int, *, edges: int, width: int) -> Price:
+    """Price the heaviest neighbors of nodes, ``edges`` being what there is along their edge types."""
+    rows = nodes * min(max(top, 0), edges)
+    return Price(
+        formula=times(top=top, nodes=nodes),
+        rows=rows,
+        bytes=(nodes + 1) * _ID + rows * width,
+        scratch=rows * _HEAP_BYTES + nodes * 40,
+        steps=rows,
+        exact=False,
+    )
+
+
+def per_node(nodes: int, columns: int = 1, *, width: int, scratch: int = 0) -> Price:
+    """Price something of a fixed size for each node: degrees, types, dense features."""
+    rows = nodes * max(columns, 0)
+    formula = times(nodes=nodes) if columns == 1 else times(nodes=nodes, columns=columns)
+    return Price(formula=formula, rows=rows, bytes=rows * width, scratch=nodes * 40 + rows * scratch, steps=rows)
+
+
+def features(rows: int, *, width: int, ragged: bool) -> Price:
+    """Price feature columns of rows, of ``width`` bytes together where they are dense."""
+    return Price(formula=f"features of rows={rows}", rows=rows, bytes=rows * (width + 1), scratch=rows * 40, steps=rows, exact=not ragged)
+
+
+def scan(limit: int, *, width: int) -> Price:
+    """Price a run of rows."""
+    rows = max(limit, 0)
+    return Price(formula=times(limit=limit), rows=rows, bytes=rows * width, scratch=rows * 16, steps=rows, exact=False)
+
+
+def between(nodes: int, cols: int, *, edges: int, width: int) -> Price:
+    """Price the edges from nodes to others, ``edges`` being what there is along their edge types."""
+    rows = nodes * edges
+    return Price(formula=times(nodes=nodes, cols=cols), rows=rows, bytes=nodes * _TYPE + rows * width, scratch=(nodes + 4 * cols) * 32, exact=False)
+
+
+def neighbor_width(*, types: int, weights: bool, edge_ids: bool, probabilities: bool = False, times: bool = False) -> int:
+    """Return the bytes of one drawn neighbor: its id, and what else is wanted."""
+    return _ID + _TYPE * (types > 1) + _WEIGHT * weights + _ID * edge_ids + _SCORE * probabilities + 8 * times

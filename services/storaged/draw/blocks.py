@@ -1,0 +1,57 @@
+"""Blocks of work between looks at the deadline, so that a request stops soon after its time is up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+Checkpoint = Callable[[], object]
+"""Raises where a request is to stop. Where it returns the seconds left, blocks are fitted to the time that they take."""
+DRAWS = 1 << 18
+"""Draws of a first block: some milliseconds."""
+NODES = 1 << 12
+"""Nodes of a first block, where one of them may take many times what others take."""
+_LONG_S, _SHORT_S = 0.02, 0.005
+
+
+def never() -> None:
+    """Return: a checkpoint of work without a deadline."""
+
+
+def blocks(count: int, first: int, checkpoint: Checkpoint, *, most: int = 1 << 62) -> Iterator[slice]:
+    """Yield slices of ``range(count)``, with a checkpoint between each two of them.
+
+    Parameters
+    ----------
+    count : int
+    first : int
+        Size of the first block. Later ones are halved or doubled where they take longer than 20 ms or less than 5 ms.
+    most : int
+        Size of the largest block.
+    checkpoint : callable
+        As of `Checkpoint`. It is not called where there is one block only.
+
+    Yields
+    ------
+    slice
+        At least one: of nothing, where ``count`` is 0.
+    """
+    size = max(first, 1)
+    if count <= size:
+        yield slice(0, count)
+        return
+    begin, left = 0, checkpoint()
+    while begin < count:
+        end = min(begin + size, count)
+        yield slice(begin, end)
+        begin = end
+        if begin < count:
+            now = checkpoint()
+            if isinstance(left, float) and isinstance(now, float):
+                took = left - now
+                size = max(size // 2, 1) if took > _LONG_S else min(2 * size, most) if took < _SHORT_S else size
+            left = now
+
+
+def per_node(count: int) -> int:
+    """Return the nodes of a first block, where each draws ``count`` neighbors."""
+    return min(max(DRAWS // max(count, 1), 1), 1 << 16)
