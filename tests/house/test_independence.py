@@ -1,11 +1,19 @@
-"""No test depends on the machine: not on a port that was free a moment ago."""
+"""No test depends on the machine: not on a port that was free a moment ago, not on what is done within a fixed time."""
 
 from __future__ import annotations
 
+import ast
 import re
+import tomllib
 from pathlib import Path
 
+from tests.kit.waiting import HANG_S
+
 CHOSEN_PORT = re.compile(r"\bfree_ports?\b|randrange\(\s*\d[\d_]{3,},\s*\d[\d_]{3,}\)")
+
+LONGEST_LOOK_S = 0.25
+"""A sleep between two looks at a condition is shorter."""
+WAITING = "tests/kit/waiting.py"
 
 
 def modules_of(root: Path) -> list[Path]:
@@ -21,3 +29,41 @@ def test_no_test_chooses_a_port_beforehand(root: Path) -> None:
         if CHOSEN_PORT.search(line)
     ]
     assert chosen == []
+
+
+def fixed_sleeps(path: Path) -> list[int]:
+    """Return the lines of a module that sleep for a fixed time that is long enough to be meant as a way to wait for something."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "sleep"
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "time"
+        and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.args[0].value, int | float)
+        and node.args[0].value > LONGEST_LOOK_S
+    ]
+
+
+def test_no_test_sleeps_for_a_fixed_time(root: Path) -> None:
+    """What is awaited is polled (`tests.kit.waiting.wait_until`); time that must pass is told apart by its name (`let_pass`).
+
+    Programs of other environments, which do not have the kit, state at their sleeps what the time is for.
+    """
+    foreign = tuple(root / "tests/kit" / name for name in ("pyg", "tensorflow", "dgl"))
+    sleeps = [
+        f"{path.relative_to(root)}:{line}"
+        for path in modules_of(root)
+        if str(path.relative_to(root)) != WAITING and not path.is_relative_to(root / "tests/benchmarks") and path.parent not in foreign
+        for line in fixed_sleeps(path)
+    ]
+    assert sleeps == []
+
+
+def test_the_time_of_one_test_is_a_guard(root: Path) -> None:
+    """A test may take many times as long as on an idle machine; the longest wait of the kit ends before it."""
+    limits = [int(found) for path in modules_of(root) for found in re.findall(r"mark\.timeout\((\d+)\)", path.read_text())]
+    options = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    assert min([*limits, options["timeout"]]) >= 2 * HANG_S

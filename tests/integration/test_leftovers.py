@@ -11,7 +11,7 @@ import numpy as np
 import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, let_pass
 
 from asterism import Client, Graph
 from asterism.catalog import Job
@@ -24,6 +24,7 @@ from storaged.store.graph import FAMILIES
 
 NODES, EDGES = 20_000, 60_000
 WAIT_S = HANG_S
+ATTEMPTS = 20
 FAST = ["--heartbeat-interval-s", "0.2", "--lease-s", "2"]
 
 
@@ -120,7 +121,7 @@ def test_a_failed_build_is_kept_until_a_later_one_is_published(cluster: LocalClu
     space_id = client.describe("superseded").space_id
     failed = fail(cluster, client, graph)
     mine = {f"storaged-0/builds/{failed.job_id}", f"storaged-0/checkpoints/{failed.job_id}"}
-    time.sleep(1.5)  # three sweeps
+    let_pass(1.5)  # three sweeps
     assert mine <= left(cluster, space_id), "it can be recovered from there"
     graph.upsert_nodes([0], "n", weights=[2.0])
     published = graph.build()
@@ -137,7 +138,7 @@ def test_a_stopped_build_is_kept_and_a_recovered_one_goes_on_from_there(cluster:
     until(client, job.job_id, "STOPPED")
     checkpoint = cluster.folder / f"storaged-1/spaces/{space_id}/checkpoints/{job.job_id}"
     inode = checkpoint.stat().st_ino
-    time.sleep(1.5)
+    let_pass(1.5)
     client.recover_job(job.job_id)
     held = held_build(cluster, "storaged-1")
     assert checkpoint.stat().st_ino == inode, "the same input"
@@ -182,7 +183,7 @@ def test_what_was_given_up_and_dropped_while_a_storaged_was_away_is_gone_when_it
     cluster.kill("storaged-1")
     client.drop_space("doomed")
     load.abandon()
-    time.sleep(1.0)
+    let_pass(1.0)
     assert list(cluster.folder.glob(f"storaged-1/spaces/{space_id}"))
     wait_for(lambda: not list(cluster.folder.glob(f"storaged-0/spaces/{space_id}*")))
     cluster.restart("storaged-1")
@@ -228,10 +229,14 @@ def test_a_block_that_came_after_its_load_was_given_up_is_found_and_removed(clus
     assert load.load_id in loads_with_blocks(cluster.folder / name, space_id)
     cluster.restart(name)
     wait_for(lambda: "dead_loads_found" in cluster[name].log.read_text())
-    time.sleep(1.0)
-    cluster[name].stop()
-    assert load.load_id not in loads_with_blocks(cluster.folder / name, space_id)
-    cluster.restart(name)
+    for _ in range(ATTEMPTS):  # what was found goes at one of the next sweeps, and can be looked for only while its storaged is away
+        let_pass(1.0)
+        cluster[name].stop()
+        gone = load.load_id not in loads_with_blocks(cluster.folder / name, space_id)
+        cluster.restart(name)
+        if gone:
+            break
+    assert gone
 
 
 @pytest.mark.parametrize("ending", ["FAILED", "STOPPED"])

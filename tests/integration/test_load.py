@@ -14,7 +14,7 @@ import psutil
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, let_pass
 
 MIB = 1 << 20
 PROCESSES = 4
@@ -32,10 +32,10 @@ def trainers(cluster: LocalCluster, seconds: float, threads: int, seed: int, exp
     return process
 
 
-def told(process: subprocess.Popen[str], timeout_s: float) -> dict[str, Any]:
+def told(process: subprocess.Popen[str]) -> dict[str, Any]:
     assert process.stdout is not None
     process.stdin = None
-    out, _ = process.communicate(timeout=timeout_s)
+    out, _ = process.communicate(timeout=HANG_S)
     found: dict[str, Any] = json.loads(out)
     return found
 
@@ -60,9 +60,9 @@ def test_trainers_get_right_answers_while_a_graphd_is_killed(clients: int, secon
         assert len(expected) > 40
         before = resident(cluster)
         processes = [trainers(cluster, seconds, clients // PROCESSES, i, expected) for i in range(PROCESSES)]
-        time.sleep(seconds / 2 + 1)  # they take a second to start
+        let_pass(seconds / 2 + 1)  # they take a second to start
         cluster.kill("graphd-1")
-        reports = [told(process, seconds + 90) for process in processes]
+        reports = [told(process) for process in processes]
         print({key: [report[key] for report in reports] for key in ("calls", "fewest", "errors", "hung")})
         for what in ("seconds", "requests"):  # a call of many requests, as a scan in small batches, takes the sum of theirs
             times = 1e3 * np.array([second for report in reports for second in report[what]])

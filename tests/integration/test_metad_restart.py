@@ -133,9 +133,7 @@ def test_revisions_grow_over_restarts(lives: Lives) -> None:
     known = desk.poll("s1").revision
     desk.store.close()
     desk = lives.begin()
-    begun = time.monotonic()
-    assert desk.poll("s1", known=known, wait_s=10).revision > known
-    assert time.monotonic() - begun < 1
+    assert desk.poll("s1", known=known, wait_s=HANG_S).revision > known
     desk.store.close()
 
 

@@ -17,7 +17,7 @@ import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
 from tests.kit.objects import SECRET, ObjectStore
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, let_pass
 
 from asterism import Client, InvalidRequest
 from asterism.cli.exits import ExitCode
@@ -99,7 +99,7 @@ def test_a_space_comes_back_from_an_object_store_with_the_same_digest_and_bytes(
     assert client.manifest("back").digest == client.manifest("cases").digest == record.digest
     assert cases.answers(client.graph("back")) == cases.answers(client.graph("cases"))
     written = {key: store.changed(key) for key in store.keys("cases/")}
-    time.sleep(1.1)  # its clock counts seconds
+    let_pass(1.1)  # its clock counts seconds
     assert run("backup", "cases", f"{store.address}/cases")[0] == 0
     assert {key: store.changed(key) for key in store.keys("cases/")} == written, "what is there is not written twice"
     code, told = run("backup", "large", f"{store.address}/cases")

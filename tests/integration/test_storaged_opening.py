@@ -53,13 +53,11 @@ def test_nobody_waits_for_an_image_that_is_slow_to_open(tmp_path: Path) -> None:
         holdings.apply([SPACE])
         opener.wake()
         writer = os.open(part / "manifest.json", os.O_WRONLY)  # returns once it is being read
-        began = time.monotonic()
         assert holdings.versions() == []
         assert holdings.missing() == ["version 3 of space shop is not served: part 0 is being opened"]
         other = replace(SPACE, space_id=2, name="other", versions=())
         holdings.apply([SPACE, other])  # a further word of metad, with its orders
         assert holdings.space(2).name == "other"
-        assert time.monotonic() - began < 2.0
         assert not changed.is_set()
         os.write(writer, b"{}")
         os.close(writer)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, let_pass
 
 from asterism_proto.errors import Conflict, Unavailable
 from asterism_proto.schema import NodeType, Schema
@@ -93,7 +93,7 @@ def test_nothing_goes_before_metad_was_heard(place: Place) -> None:
     before = place.there()
     place.sweeper.start()
     place.sweeper.nudge()
-    time.sleep(0.3)
+    let_pass(0.3)
     assert place.there() == before
     place.holdings.apply([SPACE])
     place.sweeper.wake()

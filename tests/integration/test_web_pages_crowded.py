@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import expect
 from tests.kit.browser import Watched
 from tests.kit.crowd import FAILED_CAUSE, HOSTS, JOBS, PARTS, Crowd, build, running
+from tests.kit.waiting import let_pass
 
 pytestmark = pytest.mark.browser
 
@@ -43,10 +43,12 @@ def test_a_jobs_progress_is_seen_and_said_while_it_runs_and_nobody_asks_while_no
     expect(page.locator("p.big progress")).to_have_attribute("value", "28.1")
     expect(page.locator("#live")).to_have_text(f"Job {job.job_id} is running, 20 percent done.")
     page.evaluate(AWAY)
-    time.sleep(0.3)
-    asked = len(watch.requests)
+    asked = -1
+    while asked < len(watch.requests):  # until what was on its way has come
+        asked = len(watch.requests)
+        page.wait_for_timeout(1000)
     build(crowd.counter, *crowd.hosts)
-    time.sleep(2.5)
+    let_pass(2.5)
     assert len(watch.requests) == asked, "a page that is not looked at asks for nothing"
     page.evaluate("window.away = false; document.dispatchEvent(new Event('visibilitychange'))")
     expect(page.locator("p.big .state")).to_have_text("FINISHED")

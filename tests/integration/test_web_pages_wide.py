@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 from tests.kit.browser import Watched
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, QUICK_S
 
 import asterism
 from asterism import Graph
@@ -19,8 +19,6 @@ from standalone.settings import StandaloneSettings
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 PARTS, NODES = 1000, 5000
-QUICK_S = 20.0
-"""For a page to be there, on a machine that has other things to do: alone it takes less than one."""
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ import asterism
 from asterism.transport import Content, Transport
 from asterism_proto.methods import Method
 from tests.kit import cases
+from tests.kit.waiting import HANG_S
 
 TIMEOUT_S = 20.0
 
@@ -87,7 +88,7 @@ def main(addresses: str, space: str, seconds: str, threads: str, seed: str) -> N
         for thread in running:
             thread.start()
         for thread in running:
-            thread.join(float(seconds) + 2 * TIMEOUT_S)
+            thread.join(float(seconds) + HANG_S / 2)
         hung = sum(thread.is_alive() for thread in running)
     errors: Counter[str] = sum((seen.errors for seen in all_seen), Counter())
     told = {

@@ -11,6 +11,9 @@ HANG_S = 600.0
 LOOK_S = 0.01
 """Seconds between two looks at a condition."""
 
+QUICK_S = HANG_S / 10
+"""Bound of what must not take as long as a call whose time is `HANG_S`: the order of both is judged, not the machine."""
+
 T = TypeVar("T")
 
 
@@ -22,3 +25,11 @@ def wait_until(holds: Callable[[], T], what: str, *, look_s: float = LOOK_S) -> 
             raise TimeoutError(f"after {HANG_S:g} s it does not hold that {what}")
         time.sleep(look_s)
     return value
+
+
+def let_pass(seconds: float) -> None:
+    """Let time pass in which something must not happen, or which a clock must count (a term, a timestamp of whole seconds).
+
+    Never a way to wait for something: on a busy machine it has not happened yet. A machine that is busy makes such a test see less, not fail.
+    """
+    time.sleep(seconds)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.kit import cases
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, let_pass, wait_until
 
 from asterism import Client, Graph
 from asterism.pins import Lease
@@ -148,13 +148,12 @@ def test_a_lost_lease_stops_every_call_before_it_asks(client: Client, listener: 
 
 def test_renewals_stop_with_the_block_and_with_the_client(client: Client, listener: Listener) -> None:
     with client.graph("g").pin():
-        time.sleep(0.35)
-        assert listener.asked.count("renew_pin") >= 2
+        wait_until(lambda: listener.asked.count("renew_pin") >= 2, "the lease is renewed")
     after = listener.asked.count("renew_pin")
     pinned = client.graph("g").pin()
     pinned.__enter__()
     client.close()
-    time.sleep(0.35)
+    let_pass(0.35)
     assert listener.asked.count("renew_pin") == after
 
 
@@ -175,7 +174,7 @@ def test_a_lease_that_is_refused_once_goes_on_when_it_is_granted_again(listener:
     pin = PinInfo(pin_id=5, space="g", version=7, owner="", term_s=0.3, created_ms=0, expires_ms=0)
     lease = Lease(session, pin, time.monotonic())
     try:
-        time.sleep(0.4)
+        let_pass(0.4)
         with pytest.raises(Exception, match=r"pin 5, of 0.3 s, was over .* s ago, without renewal \(nobody there\)"):
             lease.check()
         listener.renewal = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
@@ -92,8 +91,8 @@ def test_the_callers_time_reaches_the_handler(serve: Serve) -> None:
         seen.append(call.remaining())
         return pb.Empty()
 
-    serve(handler).call(CATALOG["drop_space"], meta.DropSpaceRequest(), 3)
-    assert 1 < seen[0] < 3.5
+    serve(handler).call(CATALOG["drop_space"], meta.DropSpaceRequest(), HANG_S)
+    assert HANG_S / 2 < seen[0] < HANG_S + 1
 
 
 def test_a_call_that_takes_too_long_ends_with_deadline(serve: Serve) -> None:
@@ -103,10 +102,8 @@ def test_a_call_that_takes_too_long_ends_with_deadline(serve: Serve) -> None:
         released.wait(HANG_S)
         return pb.Empty()
 
-    begun = time.monotonic()
     with pytest.raises(errors.Deadline):
         serve(handler).call(CATALOG["drop_space"], meta.DropSpaceRequest(), 0.3)
-    assert time.monotonic() - begun < 5
     released.set()
 
 

