@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
+from asterism_proto.durable import make_folder, sync_folder
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound, Unavailable
 
 T = TypeVar("T")
@@ -333,7 +334,7 @@ def _opened(path: str, flags: int) -> int:
 
 
 def _local(path: Path) -> Iterator[BinaryIO]:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     making = path.with_name(path.name + ".making")
     try:
         with open(making, "wb", opener=_opened) as file:
@@ -344,8 +345,4 @@ def _local(path: Path) -> Iterator[BinaryIO]:
         making.unlink(missing_ok=True)
         raise
     making.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)

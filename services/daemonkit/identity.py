@@ -10,6 +10,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from asterism_proto.durable import make_folder, write_durably
 from asterism_proto.errors import Conflict, Corrupt, Unavailable
 
 NAME = "identity.json"
@@ -30,37 +31,6 @@ class Identity:
     def release(self) -> None:
         """Let another daemon have the folder."""
         os.close(self.lock)
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder and those above it that are missing, such that they are there after a crash."""
-    missing = []
-    while not path.is_dir():
-        missing.append(path)
-        path = path.parent
-    for folder in reversed(missing):
-        folder.mkdir(exist_ok=True)
-        sync_folder(folder.parent)
-
-
-def sync_folder(path: Path) -> None:
-    """Make the names in a folder durable."""
-    folder = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def write_durably(path: Path, data: bytes) -> None:
-    """Replace ``path`` with ``data`` so that after a crash it is the old or the new content, whole."""
-    temporary = path.with_name(path.name + ".tmp")
-    with open(temporary, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    sync_folder(path.parent)
 
 
 def is_open(path: Path) -> bool:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism_proto.addresses import Address, AllowedAddresses, parse_address
+from asterism_proto.durable import make_folder
 from asterism_proto.errors import AsterismError, NotFound
 from storaged.build.progress import Progress
 from storaged.folders import Folders
@@ -89,7 +90,7 @@ def export_folder(order: Order, folders: Folders) -> str:
 
 
 def _written(folder: Path, task: Mapping[str, Any]) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     path = folder / TASK
     path.write_text(json.dumps(task))
     return path

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from asterism_proto.durable import write_durably
 from asterism_proto.errors import Conflict, Corrupt
 from daemonkit.identity import NAME as IDENTITY
-from daemonkit.identity import write_durably
 
 _UNREADABLE = "(unreadable)"
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from asterism_proto.durable import make_folder
 from asterism_proto.errors import AsterismError, Stale
 from asterism_proto.indexes import Index
 from asterism_proto.schema import Schema
@@ -106,7 +107,7 @@ class Holdings:
         held = self._spaces.get(space.space_id)
         if held is None:
             path = self._folders.graph(space.space_id)
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             held = self._spaces[space.space_id] = _Held(wanted=space, store=GraphStore.open(path, space.schema))
         held.wanted = space
         numbers = {want.version for want in space.versions}

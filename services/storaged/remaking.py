@@ -12,13 +12,13 @@ import shutil
 import threading
 from collections.abc import Callable, Sequence
 
+from asterism_proto.durable import make_folder, sync_folder
 from asterism_proto.errors import AsterismError
 from storaged.build.marks import part_folder
 from storaged.folders import Folders
 from storaged.holdings import Wanted, WantedSpace
 from storaged.orders import FINISHED, REMAKE, Order, Run
 from storaged.store.disk import refusal
-from storaged.store.image_writer import sync_folder
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class Remaker:
         """Let the new images be those of the version. A crash between leaves a part without one, which is made again."""
         space_id, job_id = remaking.space.space_id, remaking.want.job_id
         build, remade = self._folders.build(space_id, job_id), self._folders.remade(space_id, job_id)
-        (build / "parts").mkdir(parents=True, exist_ok=True)
+        make_folder(build / "parts")
         for part in remaking.parts:
             place = part_folder(build, part)
             shutil.rmtree(place, ignore_errors=True)  # unlinked: whoever has it mapped goes on

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from asterism_proto.addresses import Address, AllowedAddresses
+from asterism_proto.durable import make_folder
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound
 from asterism_proto.places import Place, redacted
 from storaged import children
@@ -161,7 +162,7 @@ class _Build:
         if order.kind not in _BUILDS:
             raise InvalidRequest(f"this storaged knows no jobs of kind {order.kind!r}")
         checkpoint = folders.checkpoint(order.space_id, order.job_id)
-        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(checkpoint.parent)
         self._work.store(order.space_id).checkpoint(checkpoint)
         sources = [job for job in self._work.served(order.space_id) if job in order.beside and order.options.get("link") != "no"]
         return children.build_task(order, folders, self._work.memory_limit_mib, sources)

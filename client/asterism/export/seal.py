@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism.export.run import Run
+from asterism_proto.durable import make_folder
 from asterism_proto.errors import Conflict, NotFound
 from asterism_proto.places import Place, redacted
 
@@ -149,7 +150,7 @@ def unfinished(target: Target, asked: Mapping[str, Any], *, overwrite: bool, res
 def _locked(folder: Path, target: Target) -> int:
     """The folder, there and this process's alone until the descriptor is closed."""
     while True:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         lock = os.open(folder, os.O_RDONLY)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -204,7 +205,7 @@ def publish(place: Unfinished, target: Target) -> None:
     """Give the finished export its name; what was there before goes once it has it. Done again, it goes on."""
     if target.path is not None and place.out.is_dir():
         _sync_all(place.out)
-        target.path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.path.parent)
         old = place.folder / "replaced"
         if target.path.is_dir() and not any(target.path.iterdir()):
             target.path.rmdir()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rocksdict import DBRecoveryMode, Options, Rdict, WriteBatch, WriteOptions
 
+from asterism_proto.durable import make_folder
 from asterism_proto.errors import Corrupt, Unavailable
 from daemonkit import rocksfiles
 from metad.store.port import Changes
@@ -39,7 +40,7 @@ class RocksStore:
         """What the keys of a write that failed had before."""
         self._durably = WriteOptions()
         self._durably.sync = True
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path)  # RocksDB syncs what is in it, not its name
         self._closed = False
         self._db: Rdict | None = self._opened()
 

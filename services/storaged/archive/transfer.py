@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from asterism_proto.backups import RECORD, PartRecord, Record, part_folder
+from asterism_proto.durable import make_folder, sync_folder, write_durably
 from asterism_proto.errors import AsterismError, Corrupt, NotFound, Unavailable
 from asterism_proto.places import PIECE_BYTES, File, Place
 from storaged.archive.blocks import packed, unpacked
 from storaged.store.checked import MANIFEST
 from storaged.store.graph import GraphStore, Kept
 from storaged.store.image import open_part
-from storaged.store.image_writer import sync_folder, write_durably
 from storaged.store.pages import settle_all
 
 KINDS = ("backup", "restore")
@@ -137,7 +137,7 @@ class Transfer:
             pass  # an earlier attempt did not come to its end
         if folder.is_symlink():
             raise Corrupt(f"{folder}: a symbolic link; expected a folder of this storaged's own")
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         (folder / MANIFEST).unlink(missing_ok=True)
         prefix = f"{part_folder(part)}/image/"
         files = {file.path.removeprefix(prefix): file for file in record.of_part(part) if file.path.startswith(prefix)}

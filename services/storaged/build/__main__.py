@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from asterism_proto.durable import make_folder, write_durably
 from asterism_proto.errors import Conflict, Corrupt
 from storaged import children
 from storaged.build.marks import forget_marks, part_folder
@@ -18,14 +19,13 @@ from storaged.build.part import build_part, expected_rows, finished_before
 from storaged.build.progress import Progress
 from storaged.build.task import MIB, RESULT, PartResult, Task, finished
 from storaged.store.graph import GraphStore
-from storaged.store.image_writer import write_durably
 from storaged.store.pages import settle_all
 from storaged.store.tables import STAT, TableStore
 
 
 def build(task: Task, progress: Progress) -> list[PartResult]:
     """Build what is not built yet; the same results whatever was."""
-    task.output.mkdir(parents=True, exist_ok=True)
+    make_folder(task.output)
     shutil.rmtree(task.output / "scratch", ignore_errors=True)
     store = GraphStore.open(task.checkpoint, task.schema, read_only=True, memory_bytes=task.memory_limit_mib * MIB)
     tables = _tables(task)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from asterism_proto.durable import make_folder, write_durably
 from storaged.build.task import PartResult
 from storaged.store.checked import MANIFEST
-from storaged.store.image_writer import write_durably
 
 _DONE = "done"
 
@@ -51,7 +51,7 @@ def write_mark(output: Path, part: int, *, task: str, result: PartResult, units:
     """Say durably that a part is finished; its image is."""
     content = {"input": task, "result": result.to_dict(), "units": dict(units)}
     path = _path(output, part)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_durably(path, json.dumps({"content": content, "sha256": _digest(content)}).encode())
 
 

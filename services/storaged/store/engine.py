@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import rocksdict
 
+from asterism_proto.durable import make_folder
 from asterism_proto.errors import AsterismError, Conflict, Corrupt, Internal, InvalidRequest, Unavailable
 from daemonkit import rocksfiles
 from storaged.store.compaction import GARBAGE, merge
@@ -175,7 +176,7 @@ class RocksEngine:
         self._families = {family.name: family for family in families}
         access = rocksdict.AccessType.read_only(False) if read_only else rocksdict.AccessType.read_write()
         if not read_only:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path)  # RocksDB syncs what is in it, not its name
         self._runs = path.with_name(path.name + "-runs")
         self._run = 0
         if self._runs.exists() and not read_only:
@@ -314,7 +315,7 @@ class RocksEngine:
         """RocksDB's own checkpoint."""
         if path.exists():
             raise Conflict(f"checkpoint {path}: the folder is there already")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         try:
             rocksdict.Checkpoint(self._db).create_checkpoint(str(path))
         except Exception as error:
@@ -375,7 +376,7 @@ class _RocksBulk:
             raise _ours(error, self._engine.path) from error
         self._writer = None
         if self._keep is not None:
-            self._keep.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._keep.parent)
             self._keep.unlink(missing_ok=True)
             os.link(self._file, self._keep)
         self._engine.move_in(self._family, self._file, shared=self._keep is not None)

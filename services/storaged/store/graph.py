@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from asterism_proto import validation
 from asterism_proto.arrays import Frame, decode, encode
+from asterism_proto.durable import sync_folder
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 from asterism_proto.schema import Schema
 from asterism_proto.v1.common_pb2 import Empty
@@ -285,6 +286,7 @@ class GraphStore:
         shutil.rmtree(making, ignore_errors=True)
         self._engine.checkpoint(making)
         making.rename(path)
+        sync_folder(path.parent)
 
     def loads(self) -> list[int]:
         """Every load that has a block here, ascending; a seek for each and kind of block."""

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from asterism_proto.durable import make_folder, sync_folder, write_durably
 from storaged.store.checked import CRC_BYTES, MANIFEST
 from storaged.store.disk import allocate
 from storaged.store.image import FORMAT
@@ -52,7 +53,7 @@ class Files:
 
     def _empty(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True)
+        make_folder(self.folder)
 
     def path(self, name: str) -> Path:
         """Where the array called ``name`` is."""
@@ -136,7 +137,7 @@ class ImageWriter(Files):
         self._known = {name: (np.dtype(entry["dtype"]), tuple(entry["shape"])) for name, entry in kept.items()}
 
     def _empty(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         wanted = {self.path(name) for name in self._sealed}
         for path in self.folder.iterdir():
             if path not in wanted:
@@ -229,23 +230,3 @@ def _seal(path: Path) -> list[int]:
             found.append(zlib.crc32(chunk))
         os.fsync(file.fileno())
     return found
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """Replace ``path`` by ``content`` such that a crash leaves the old or the new."""
-    making = path.with_name(path.name + ".making")
-    with making.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    making.rename(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(path: Path) -> None:
-    """Make the names in a folder durable."""
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

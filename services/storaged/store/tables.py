@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_proto.durable import make_folder, sync_folder
 from asterism_proto.errors import Corrupt, NotFound
 from storaged.store import keys
 from storaged.store.engine import Bulk, Engine, Family, RocksEngine
@@ -169,7 +170,7 @@ class TableStore:
         there = next(self.engine.scan(TABLES, table.prefix, keys.after(table.prefix)), None) is not None
         if there and run.exists() and run.samefile(theirs):
             return  # as an attempt before left it
-        run.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(run.parent)
         run.unlink(missing_ok=True)
         os.link(theirs, run)
         self.engine.take_in(TABLES, run)
@@ -259,8 +260,10 @@ class TableStore:
         self.forget_steps(part, self.steps(part))
 
     def flush(self) -> None:
-        """Bring every table to disk."""
+        """Bring every table to disk, and the names of the runs."""
         self.engine.flush()
+        for folder in (self._output / RUNS).glob("*"):
+            sync_folder(folder)
 
     def close(self) -> None:
         """Let go of the folder."""

@@ -1,0 +1,37 @@
+"""Folders and small files that are still there after a power failure."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it that are missing, such that their names are durable."""
+    missing = []
+    while not path.is_dir():
+        missing.append(path)
+        path = path.parent
+    for folder in reversed(missing):
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable."""
+    folder = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Replace a file such that after a crash it has the old or the new content, whole."""
+    making = path.with_name(path.name + ".making")
+    with making.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    making.rename(path)
+    sync_folder(path.parent)
