@@ -20,7 +20,7 @@ BENCHMARKS = $(filter-out __%,$(notdir $(basename $(wildcard tests/benchmarks/*.
 CODE = proto client services tests examples
 PROTOS = $(wildcard proto/asterism_proto/v1/*.proto)
 
-.PHONY: help venv demo test test-slow lint format stubs dgl-env bolt-env pyg-env tf-env rivals-env docs bench clean
+.PHONY: help venv demo test run-tests test-slow lint format stubs dgl-env bolt-env pyg-env tf-env rivals-env docs bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -43,8 +43,11 @@ venv: $(VENV)/.dev  ## .venv with everything for development
 demo: $(VENV)/.all  ## load, build, sample and export a shop's graph, in two minutes
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/.dev dgl-env bolt-env pyg-env tf-env lint  ## lint, then every test but the slow ones
-	$(PYTEST) -n $(TEST_WORKERS) --dist loadfile -m 'not slow'
+test: lint run-tests  ## lint, then every test but the slow ones; both at a time with -j2
+
+# The conftest orders files, the longest first; xdist would begin with those that have the most tests.
+run-tests: $(VENV)/.dev dgl-env bolt-env pyg-env tf-env
+	$(PYTEST) -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder -m 'not slow'
 
 test-slow: $(VENV)/.dev dgl-env bolt-env pyg-env tf-env  ## the slow tests only
 	$(PYTEST) -m slow

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tests.kit.browser import Watched
 
 ROOT = Path(__file__).resolve().parents[1]
+LONGEST_FIRST = ("compose", "law", "integration", "contract", "property", "house", "unit")
+"""Folders of tests in the order in which workers take their files: short ones last, so that all workers end at the same time."""
 
 
 def pytest_configure() -> None:
@@ -28,6 +30,12 @@ def pytest_configure() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--require-all", action="store_true", help="fail where a test would be skipped: nothing that it needs may be missing")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        ranks = {ROOT / "tests" / folder: rank for rank, folder in enumerate(LONGEST_FIRST)}
+        items.sort(key=lambda item: next((ranks[folder] for folder in item.path.parents if folder in ranks), 0))
 
 
 def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -6,15 +6,13 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.kit import zygote
 from tests.kit.building import Built, Op, built
-from tests.kit.waiting import HANG_S
 
 from asterism_proto.schema import EdgeType, Feature, NodeType, Schema
 from storaged.build.marks import Mark
@@ -248,11 +246,9 @@ def test_a_build_that_is_killed_while_it_links_comes_to_the_same_bytes_and_harms
     images, tables = bytes_of(earlier.output), tables_of(earlier.output)
     task = {"space_id": 1, "schema": SCHEMA.to_dict(), "parts": [0, 1], "cut": 2, "loads": [1, 2], "checkpoint": str(folder / "checkpoint")}
     (tmp_path / "task.json").write_text(json.dumps({**task, "output": str(tmp_path / "out"), "sources": [str(earlier.output)], "checkpoint_rows": 1}))
-    killed = subprocess.run([sys.executable, "-m", "tests.kit.killed_linking", str(tmp_path / "task.json"), str(links)], timeout=HANG_S, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    done = subprocess.run(
-        [sys.executable, "-m", "storaged.build", str(tmp_path / "task.json")], timeout=HANG_S, check=True, capture_output=True, text=True
-    )
+    assert zygote.run("tests.kit.killed_linking", str(tmp_path / "task.json"), str(links)).returncode == -signal.SIGKILL
+    done = zygote.run("storaged.build", str(tmp_path / "task.json"))
+    done.check_returncode()
     finished = json.loads(done.stdout.splitlines()[-1])["finished"]
     assert [image["digest"] for image in finished["images"]] == whole.digests
     assert [units["built"] for units in finished["made"]["units"]] == [3, 3]

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.kit import zygote
 from tests.kit.building import Op, write_loads
 from tests.kit.waiting import HANG_S
 
@@ -55,13 +56,11 @@ def attempt(task: Path, step: str = "", events: int = -1, *, largest_file: int =
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
 
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.kit.killed_build", str(task), step, str(events)],
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        preexec_fn=limit if largest_file else None,
-    )
+    arguments = ["tests.kit.killed_build", str(task), step, str(events)]
+    if largest_file:
+        done = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, timeout=HANG_S, preexec_fn=limit)
+    else:
+        done = zygote.run(*arguments)
     return Attempt(done.returncode, [json.loads(line) for line in done.stdout.splitlines()])
 
 

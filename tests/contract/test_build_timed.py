@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.kit import zygote
 from tests.kit.auditing import altered, audited
 from tests.kit.building import Built, Op, Oracle, built, write_loads
-from tests.kit.waiting import HANG_S
 
 from asterism_proto.errors import Corrupt
 from asterism_proto.schema import Schema
@@ -158,10 +156,10 @@ def test_a_build_killed_in_a_step_of_times_goes_on_to_the_same_bytes(tmp_path: P
     task = {"space_id": 1, "schema": one.to_dict(), "parts": [0], "cut": 1, "loads": [1], "memory_limit_mib": 64, "checkpoint_rows": 1}
     task |= {"checkpoint": str(tmp_path / "checkpoint"), "output": str(tmp_path / "out")}
     (tmp_path / "task.json").write_text(json.dumps(task))
-    run = [sys.executable, "-m", "tests.kit.killed_build", str(tmp_path / "task.json")]
-    killed = subprocess.run([*run, f"0/{step}", "0"], capture_output=True, timeout=HANG_S, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    again = subprocess.run([*run, "", "-1"], capture_output=True, text=True, timeout=HANG_S, check=True)
+    run = ["tests.kit.killed_build", str(tmp_path / "task.json")]
+    assert zygote.run(*run, f"0/{step}", "0").returncode == -signal.SIGKILL
+    again = zygote.run(*run, "", "-1")
+    again.check_returncode()
     said = [json.loads(line) for line in again.stdout.splitlines()]
     done = [line["step"] for line in said if line.get("is") == "done"]
     assert done[0] == step

@@ -49,7 +49,7 @@ def shares(pids: Mapping[str, int], window_s: float) -> dict[str, float]:
 
 def least(windows: int, window_s: float) -> dict[str, float]:
     """Return each daemon's least ratio to the sleeper: what is done once in a while must not count, what is always done counts in every window."""
-    with LocalCluster(1, 1, fast=False) as cluster, sleeper() as reference:
+    with LocalCluster(1, 1, fast=False, cold=True) as cluster, sleeper() as reference:
         with cluster.client() as client:
             bodies.built_and_counted(client, "shop")
         pids = {"sleeper": reference, **{name: daemon.pid for name, daemon in cluster.daemons.items()}}

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(storageds=1) as running:
+    with LocalCluster(storageds=1, cold=True) as running:
         yield running
 
 

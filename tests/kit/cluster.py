@@ -23,6 +23,7 @@ from tests.kit.ports import ReservedPort
 from tests.kit.proxy import Line
 from tests.kit.relay import Relay
 from tests.kit.waiting import HANG_S
+from tests.kit.zygote import ZYGOTE, Forked
 
 READY_S = HANG_S
 STOP_S = HANG_S / 5
@@ -54,7 +55,9 @@ class Daemon:
         self._report = folder / f"{name}.ports.json"
         listen = ["--listen", self.address, "--http-listen", self.http_address, "--ports-file", str(self._report)]
         self._command = [sys.executable, "-m", *command, *listen]
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
+        self.cold = False
+        """Execute it instead of forking it: for what is measured from an interpreter's start on, memory above all."""
         self.prefix: Sequence[str] = ()
         """Words before its command line, from its next start on."""
 
@@ -79,7 +82,10 @@ class Daemon:
         self._report.unlink(missing_ok=True)
         with self.log.open("ab") as log:
             # A session of its own, so that what it starts ends with it.
-            self.process = subprocess.Popen([*self.prefix, *self._command], stdout=log, stderr=log, start_new_session=True, env=self.environment)
+            if not self.cold and not self.prefix and ZYGOTE.suits(self.environment):
+                self.process = ZYGOTE.fork(self._command[2:], environment=self.environment, output=log.fileno())
+            else:
+                self.process = subprocess.Popen([*self.prefix, *self._command], stdout=log, stderr=log, start_new_session=True, env=self.environment)
 
     def ready(self) -> bool:
         """Whether it says so."""
@@ -162,6 +168,8 @@ class LocalCluster:
         temporary folder.
     fast : bool
         Have hosts noticed within a second that are gone; False: beat as often as daemons do by themselves.
+    cold : bool
+        Execute daemons instead of forking them from a process that has imported and compiled already: where memory is measured.
     """
 
     def __init__(
@@ -178,6 +186,7 @@ class LocalCluster:
         data: Mapping[str, Path] | None = None,
         allowed: Sequence[str] | None = None,
         fast: bool = True,
+        cold: bool = False,
     ) -> None:
         self._environment = environment
         self._temporary = tempfile.TemporaryDirectory(prefix="asterism-cluster-") if folder is None else None
@@ -206,6 +215,8 @@ class LocalCluster:
         for name, daemon in self.daemons.items() if faults else ():
             self.faults[name] = Faults(self.folder / f"{name}.faults.json")
             daemon.environment = self.faults[name].added_to(daemon.environment)
+        for daemon in self.daemons.values():
+            daemon.cold = cold
 
     def __enter__(self) -> Self:
         try:

@@ -1,0 +1,242 @@
+"""A process that has imported and compiled what daemons need, and forks them: a cluster starts in a fraction of the time.
+
+A daemon that is forked runs the same ``__main__`` with the same arguments, environment, files and session as one that is executed; only the imports
+are done. What measures memory, or starts with an environment that works at the start of the interpreter, is executed (`Daemon.cold`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.kit.waiting import HANG_S
+
+ROOT = Path(__file__).resolve().parents[2]
+_MAX_MESSAGE = 1 << 20
+_AT_START = ("PYTHON", "NUMBA", "GRPC", "LD_", "OMP_", "OPENBLAS", "MKL", "ASTERISM_KERNEL", "ASTERISM_CACHE")
+_PRELOADED = ("metad.__main__", "storaged.__main__", "graphd.__main__", "storaged.build.__main__", "storaged.reread.__main__")
+
+
+def at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what of an environment works at the start of an interpreter or at an import."""
+    return {name: value for name, value in environment.items() if name.startswith(_AT_START)}
+
+
+class Forked:
+    """A process that the zygote forked, with the methods of `subprocess.Popen` that tests use."""
+
+    def __init__(self, args: Sequence[str], pid: int, ends: socket.socket) -> None:
+        self.args, self.pid = args, pid
+        self.returncode: int | None = None
+        self._ends = ends
+        self._ended = select.poll()
+        self._ended.register(ends, select.POLLIN)
+        self._lock = threading.Lock()
+
+    def poll(self) -> int | None:
+        """Return the exit status, negative for a signal, or None while it runs."""
+        with self._lock:
+            if self.returncode is None and self._ended.poll(0):
+                self._take()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end and return the exit status."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while self.poll() is None:
+            if end is not None and time.monotonic() > end:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+            self._ended.poll(50)  # milliseconds; another thread may take the status meanwhile
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, where it still runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+    def _take(self) -> None:
+        data = self._ends.recv(64)
+        self.returncode = int(data) if data else -int(signal.SIGKILL)  # the zygote is gone, and its children with it
+        self._ended.unregister(self._ends)
+        self._ends.close()
+
+
+class Zygote:
+    """The zygote of this process; started at its first use, ended with this process."""
+
+    def __init__(self) -> None:
+        self._begun: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._pid = 0
+
+    def suits(self, environment: Mapping[str, str]) -> bool:
+        """Return whether a process with this environment may be forked: what works at an interpreter's start is as it was at the zygote's."""
+        with self._lock:
+            if self._socket is None or self._pid != os.getpid():
+                self._start()
+            return at_start(environment) == self._begun
+
+    def fork(self, arguments: Sequence[str], *, environment: Mapping[str, str], output: int, errors: int | None = None) -> Forked:
+        """Run ``python -m arguments...`` in a session of its own; ``output`` is its stdout, and its stderr where there is no other for that."""
+        with self._lock:
+            if self._socket is None or self._pid != os.getpid():
+                self._start()
+            assert self._socket is not None
+            mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            request = json.dumps({"arguments": list(arguments), "environment": dict(environment), "folder": os.getcwd()}).encode()
+            with its:
+                socket.send_fds(self._socket, [request], [output, output if errors is None else errors, its.fileno()])
+            pid = int(mine.recv(64) or b"0")  # sent once it leads its session
+            if not pid:
+                raise RuntimeError("the zygote has ended")
+            return Forked(arguments, pid, mine)
+
+    def _start(self) -> None:
+        mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (mine, its):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MAX_MESSAGE)
+        with its:
+            self._begun = at_start(os.environ)  # noqa: TID251 - a child inherits it
+            subprocess.Popen(
+                [sys.executable, "-m", "tests.kit.zygote"], stdin=its, cwd=ROOT, start_new_session=True
+            ).returncode = 0  # never waited for
+        self._socket, self._pid = mine, os.getpid()
+
+
+def preload() -> None:
+    """Import what daemons import, and load their kernels."""
+    import importlib
+
+    for name in _PRELOADED:
+        importlib.import_module(name)
+    from graphd.statements import gremlin
+    from graphd.statements.reading import prepare
+    from graphd.warm import warm as warm_graphd
+    from storaged.warm import warm as warm_storaged
+
+    warm_storaged()
+    warm_graphd()
+    prepare()
+    gremlin.prepare()
+
+
+def _run(request: Mapping[str, object], output: int, errors: int, ends: int) -> None:
+    """Become the process that was asked for; never returns."""
+    status: object = 1
+    try:
+        os.setsid()
+        os.write(ends, str(os.getpid()).encode())
+        os.chdir(str(request["folder"]))
+        null = os.open(os.devnull, os.O_RDONLY)
+        for target, source in ((0, null), (1, output), (2, errors)):
+            os.dup2(source, target)
+        os.closerange(3, 64)
+        os.environ.clear()  # noqa: TID251 - it is that of the process that was asked for
+        os.environ.update(request["environment"])  # type: ignore[call-overload]  # noqa: TID251
+        arguments = request["arguments"]
+        assert isinstance(arguments, list)
+        sys.argv = ["-m", *arguments[1:]]
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+        status = 0
+    except SystemExit as error:
+        status = error.code
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(BaseException):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(0 if status is None else status if isinstance(status, int) else 1)
+
+
+def serve() -> None:
+    """Fork what is asked for on stdin, and tell how each ended, until the other end is closed."""
+    preload()
+    if threading.active_count() != 1:  # those of BLAS and of allocators begin again after a fork by themselves
+        raise RuntimeError(f"{threading.enumerate()} run: a process that was forked from here would lack all but one")
+    asked = socket.socket(fileno=os.dup(0))
+    wake, woken = os.pipe()
+    for fd in (wake, woken):
+        os.set_blocking(fd, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(woken)
+    running: dict[int, socket.socket] = {}
+    while True:
+        ready, _, _ = select.select([asked, wake], [], [])
+        if wake in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(wake, 1 << 12)
+            _reap(running)
+        if asked in ready:
+            data, fds, _, _ = socket.recv_fds(asked, _MAX_MESSAGE, 3)
+            if not data:
+                return
+            output, errors, ends = fds
+            pid = os.fork()
+            if pid == 0:
+                for other in running.values():
+                    other.close()
+                asked.close()
+                _run(json.loads(data), output, errors, ends)
+            os.close(output)
+            os.close(errors)
+            running[pid] = socket.socket(fileno=ends)
+
+
+def _reap(running: dict[int, socket.socket]) -> None:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not pid:
+            return
+        with running.pop(pid) as ends, contextlib.suppress(OSError):
+            ends.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+ZYGOTE = Zygote()
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run ``python -m arguments...`` to its end, forked; its stdout and stderr are in the result."""
+    environment = dict(os.environ)  # noqa: TID251 - a child inherits it
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        if ZYGOTE.suits(environment):
+            status = ZYGOTE.fork(arguments, environment=environment, output=output.fileno(), errors=errors.fileno()).wait(HANG_S)
+        else:
+            command = [sys.executable, "-m", *arguments]
+            status = subprocess.run(command, stdout=output, stderr=errors, env=environment, timeout=HANG_S, check=False).returncode
+        output.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(arguments, status, output.read(), errors.read())
+
+
+if __name__ == "__main__":
+    serve()
