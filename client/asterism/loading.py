@@ -22,11 +22,12 @@ from asterism.written import NO_FEATURES, Columns, Rows, sections
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.validation import PIECES_PER_CHUNK
 
 PIECE_BYTES = 24 << 20
 """Of one Write, so that it stays below 32 MiB. How a chunk splits is part of its blocks' keys: a load that was begun
 with another value does not go on with this one."""
-PIECES = 256
+PIECES = PIECES_PER_CHUNK
 """A chunk's pieces at most: piece k of chunk i bears the number i * PIECES + k in its blocks' keys."""
 MAX_CHUNK = (1 << 32) // PIECES - 1
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,8 +16,9 @@ from asterism_proto.errors import InvalidRequest, NotFound, Stale, Unavailable
 from asterism_proto.graph_prices import price_of, sizes_of
 from asterism_proto.prices import DEFAULT_LIMITS, Limits, check
 from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import metad_pb2 as meta
 from asterism_proto.v1 import storaged_pb2 as store
-from asterism_proto.validation import MAX_ID
+from asterism_proto.validation import MAX_ID, PIECES_PER_CHUNK
 from daemonkit.calls import Call, Transport
 from graphd import along, read, restriction, rows, sample, subgraph, until, walk, write
 from graphd.conditions import Conditions
@@ -93,7 +95,7 @@ class GraphApi(Operators, Explaining):
         self._committed = committed
         self._catch_up_s = catch_up_s
         self._conditions = Conditions()
-        self._groups = Groups(SmallLoads(metad=metad, write=self._write_run, settle=self.settle).carry)
+        self._groups = Groups(SmallLoads(metad=metad, write=self._write_run, settle=self.settle, seal=self.seal).carry)
 
     # -- writes ---------------------------------------------------------------------------------------------------
 
@@ -131,13 +133,16 @@ class GraphApi(Operators, Explaining):
             self._groups.write(head.space, single)
         return Frame(wire.WriteOnceReply(rows=count, base=single.base, commit=single.commit))
 
-    def _write_run(self, name: str, load_id: int, chunk: int, base: int, run: Run, call: Call) -> None:
-        """Make the rows of several writes durable, as one chunk."""
+    def _write_run(self, name: str, load_id: int, chunk: int, base: int, run: Run, call: Call) -> set[str]:
+        """Make the rows of several writes durable, as one chunk; gives the hosts that were written to."""
+        hosts: set[str] = set()
 
         def send(space: Space) -> None:
-            write.rows(self._writing(space, call, load_id=load_id, chunk=chunk), run.kind, run.type_id, base, run.sections, ends_known=True)
+            writing = replace(self._writing(space, call, load_id=load_id, chunk=chunk * PIECES_PER_CHUNK), hosts=hosts)
+            write.rows(writing, run.kind, run.type_id, base, run.sections, ends_known=True)
 
         self._caught_up(name, call, send)
+        return hosts
 
     def find_nodes(self, request: Frame, call: Call) -> Frame:
         """Which ids of a type exist."""
@@ -159,6 +164,10 @@ class GraphApi(Operators, Explaining):
             return last, write.settle(self._writing(space, call, load_id=load_id, chunk=0), loads)
 
         return self._caught_up(name, call, run)
+
+    def seal(self, name: str, load_id: int, hosts: Collection[str], number: int, call: Call) -> list[meta.HostSeal]:
+        """Seal a load on some hosts of its space before it is committed."""
+        return self._caught_up(name, call, lambda space: write.seal(self._writing(space, call, load_id=load_id, chunk=0), hosts, number))
 
     def _writing(self, space: Space, call: Call, *, load_id: int, chunk: int) -> Writing:
         def committed() -> Sequence[int]:

@@ -22,7 +22,7 @@ from daemonkit.ports import clear_ports, report_ports
 from daemonkit.server import GrpcServer
 from daemonkit.settings import split_address
 from graphd.api import GraphApi
-from graphd.commits import Commits
+from graphd.commits import Commits, Committing
 from graphd.fanout import Fanout, Hosts
 from graphd.http import querying, router
 from graphd.news import News
@@ -85,6 +85,7 @@ class Graphd:
         self.statements = Statements(self.handlers, api.space_of)
         self.graph_handlers: dict[str, Handler] = handlers_of(GRAPH, api, self._news, self.statements)
         self.catalog_handlers: dict[str, Handler] = {method.path: self._forward(method) for method in CATALOG.values()}
+        self._committing = Committing(metad, settle=api.settle, seal=api.seal)
         self.catalog_handlers[CATALOG["commit_load"].path] = self._commit
         self.handlers |= {**self.graph_handlers, **self.catalog_handlers}
         self._beats = Beats(
@@ -203,17 +204,12 @@ class Graphd:
         return forward
 
     def _commit(self, request: meta.CommitLoadRequest, call: Call) -> Content:
-        """Commit a load once every part knows what it brings back; again, where nodes were deleted meanwhile."""
+        """Commit a load once every host is sealed and knows what it brings back."""
         if not request.space:
             load = self._metad.call(CATALOG["get_load"], meta.LoadRequest(load_id=request.load_id), call.remaining())
             assert isinstance(load, meta.Load)
             request.space = load.space
-        while True:
-            request.settled, request.deletes = self._api.settle(request.space, request.load_id, call)
-            reply = self._metad.call(CATALOG["commit_load"], request, call.remaining())
-            assert isinstance(reply, meta.Load)
-            if reply.state != meta.OPEN:
-                return reply
+        return self._committing.commit(request, call, settled=False)
 
     def _exists(self, space: str, call: Call) -> bool:
         try:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable, Collection
 from typing import cast
 
+from asterism_proto.errors import Deadline, Unavailable
 from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import metad_pb2 as meta
 from daemonkit.calls import Call, Transport
 from graphd.route import Space
+
+_PAUSE_S = 0.1
 
 
 class Commits:
@@ -31,3 +36,80 @@ class Commits:
                 if last > self._known.get(space.space_id, ((), 0))[1]:
                     self._known[space.space_id] = loads, last
         return loads, last
+
+
+class Committing:
+    """Commits loads: seals the hosts that wrote one, and has metad commit it with their fingerprints.
+
+    Parameters
+    ----------
+    metad : Transport
+    settle : callable
+        ``(space, load id, call)``: tells every partition which deleted nodes the load brings back; as
+        `graphd.api.GraphApi.settle`.
+    seal : callable
+        ``(space, load id, hosts, number, call)``: seals a load on some hosts; as `graphd.api.GraphApi.seal`.
+    """
+
+    def __init__(
+        self,
+        metad: Transport,
+        *,
+        settle: Callable[[str, int, Call], tuple[int, bool]],
+        seal: Callable[[str, int, Collection[str], int, Call], list[meta.HostSeal]],
+    ) -> None:
+        self._metad, self._settle, self._seal = metad, settle, seal
+
+    def commit(
+        self,
+        request: meta.CommitLoadRequest,
+        call: Call,
+        *,
+        settled: bool,
+        hosts: Collection[str] = (),
+        ask: Callable[[meta.CommitLoadRequest], meta.Load] | None = None,
+    ) -> meta.Load:
+        """Commit a load once everything that was written to it is known.
+
+        metad keeps the load open while a host may still write it, or where nodes were deleted meanwhile; then those
+        hosts are sealed, births are settled, and it is asked again.
+
+        Parameters
+        ----------
+        request : CommitLoadRequest
+            Its space is set.
+        call : Call
+        settled : bool
+            Whether births are already settled, or there are none to settle.
+        hosts : collection of str
+            Hosts that are known to have written the load: sealed at once, up to their last admissions.
+        ask : callable, optional
+            How metad is asked to commit; once, by default.
+        """
+        seals: dict[str, meta.HostSeal] = {}
+        number = 0
+        while True:
+            if not settled:
+                request.settled, request.deletes = self._settle(request.space, request.load_id, call)
+            if hosts:
+                seals.update((seal.host, seal) for seal in self._sealed(request, hosts, number, call))
+            del request.seals[:]
+            request.seals.extend(seals.values())
+            load = self._commit(request, call) if ask is None else ask(request)
+            if load.state != meta.OPEN:
+                return load
+            # Where every host is sealed, nodes were deleted meanwhile.
+            hosts, number, settled = load.unsealed, load.seal, bool(load.unsealed)
+
+    def _sealed(self, request: meta.CommitLoadRequest, hosts: Collection[str], number: int, call: Call) -> list[meta.HostSeal]:
+        """Return the seals of hosts; one that does not answer has the caller's time to come back."""
+        while True:
+            try:
+                return self._seal(request.space, request.load_id, hosts, number, call)
+            except Deadline:
+                raise
+            except Unavailable:
+                time.sleep(min(_PAUSE_S, call.remaining()))
+
+    def _commit(self, request: meta.CommitLoadRequest, call: Call) -> meta.Load:
+        return cast(meta.Load, self._metad.call(CATALOG["commit_load"], request, call.remaining()))

@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from asterism_proto.v1 import storaged_pb2 as store
 from daemonkit.calls import Call, Transport
+from graphd.commits import Committing
 
 logger = logging.getLogger(__name__)
 
@@ -184,56 +186,59 @@ class SmallLoads:
     metad : Transport
         Who gives loads and commits them.
     write : callable
-        ``(space, load id, chunk number, base, run, call)``: makes a run's blocks durable at all parts that they touch.
-    settle : callable
-        ``(space, load id, call)``: as `graphd.api.GraphApi.settle`.
+        ``(space, load id, chunk number, base, run, call)``: makes a run's blocks durable at all parts that they touch; gives
+        the hosts that it wrote to.
+    settle, seal : callable
+        As of `Committing`.
     """
 
     def __init__(
         self,
         *,
         metad: Transport,
-        write: Callable[[str, int, int, int, Run, Call], None],
+        write: Callable[[str, int, int, int, Run, Call], set[str]],
         settle: Callable[[str, int, Call], tuple[int, bool]],
+        seal: Callable[[str, int, Collection[str], int, Call], list[meta.HostSeal]],
     ) -> None:
-        self._metad, self._write, self._settle = metad, write, settle
+        self._metad, self._write = metad, write
+        self._committing = Committing(metad, settle=settle, seal=seal)
 
     def carry(self, space: str, group: Sequence[Single], call: Call) -> None:
         """Make a group durable; each member learns its base and commit."""
         runs = list(runs_of(group))
         chunks = [meta.Chunk(index=i, element=_element(run.kind), type_id=run.type_id, rows=run.rows, digest="single") for i, run in enumerate(runs)]
         load = self._ask("begin_load", meta.BeginLoadRequest(space=space, source=f"{len(group)} single writes", chunks=chunks), call)
+        hosts: set[str] = set()
         try:
             for i, run in enumerate(runs):
-                self._write(space, load.load_id, i, load.chunks[i].base, run, call)
+                hosts |= self._write(space, load.load_id, i, load.chunks[i].base, run, call)
         except BaseException:
             self._abandon(load.load_id)
             raise
-        commit = self._commit(space, load.load_id, runs, call)
+        commit = self._commit(space, load.load_id, runs, hosts, call)
         for i, run in enumerate(runs):
             base = load.chunks[i].base
             for single in run.members:
                 single.base, single.commit = base, commit
                 base += single.rows
 
-    def _commit(self, space: str, load_id: int, runs: Sequence[Run], call: Call) -> int:
+    def _commit(self, space: str, load_id: int, runs: Sequence[Run], hosts: Collection[str], call: Call) -> int:
         request = meta.CommitLoadRequest(load_id=load_id, space=space, written=range(len(runs)))
         # Where no node was ever deleted there is nothing to settle, and metad is the one who knows.
         deletes = any(run.kind == store.NODE_DELETES for run in runs)
+        ask = partial(self._ask_again, call=call)
         try:
-            if deletes:
-                request.settled, request.deletes = self._settle(space, load_id, call)
-            while True:
-                try:
-                    load = self._ask("commit_load", request, call)
-                except Unavailable:
-                    time.sleep(min(_PAUSE_S, call.remaining()))  # asked again it gives the same answer
-                    continue
-                if load.state != meta.OPEN:
-                    return load.commit
-                request.settled, request.deletes = self._settle(space, load_id, call)
+            return self._committing.commit(request, call, settled=not deletes, hosts=hosts, ask=ask).commit
         except AsterismError as error:
             raise Uncertain(f"it may have been written all the same, for the commit of load {load_id} was not answered: {error.message}") from error
+
+    def _ask_again(self, request: meta.CommitLoadRequest, call: Call) -> meta.Load:
+        """Ask for the commit until there is an answer: asked again it gives the same one."""
+        while True:
+            try:
+                return self._ask("commit_load", request, call)
+            except Unavailable:
+                time.sleep(min(_PAUSE_S, call.remaining()))
 
     def _ask(self, name: str, request: Any, call: Call) -> meta.Load:
         return cast(meta.Load, self._metad.call(CATALOG[name], request, call.remaining()))

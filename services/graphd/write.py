@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from asterism_proto import names
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import EdgeType
+from asterism_proto.v1 import metad_pb2 as meta
 from asterism_proto.v1 import storaged_pb2 as store
 from daemonkit.calls import Call
 from graphd import split
@@ -39,6 +40,8 @@ class Writing:
     chunk: int
     committed: Callable[[], Sequence[int]]
     """Gives the loads that count, in commit order."""
+    hosts: set[str] = field(default_factory=set)
+    """Uuids of the storageds that blocks were sent to."""
 
     def ids_part(self, ids: Ids) -> NDArray[np.int32]:
         """The part of each node id."""
@@ -125,6 +128,18 @@ def settle(writing: Writing, loads: Sequence[int]) -> bool:
         ids = np.unique(np.concatenate([reply.array("ids", "int64") for reply in born]))
         _everywhere(replace(writing, chunk=chunk), store.NODE_BIRTHS, type_id, {"ids": ids})
     return any(reply.head.deletes for reply in replies)  # type: ignore[attr-defined]  # a ListBirthsReply
+
+
+def seal(writing: Writing, hosts: Collection[str], number: int) -> list[meta.HostSeal]:
+    """Seal the load on some hosts, and return their fingerprints of what was written."""
+    places = [writing.space.hosts.index(uuid) for uuid in hosts if uuid in writing.space.hosts]
+    head = store.SealLoadRequest(space_id=writing.space.space_id, load_id=writing.load_id, number=number)
+    replies = writing.fanout.ask("seal_load", writing.space, [(place, Frame(head)) for place in places], writing.call)
+    found = []
+    for place, reply in zip(places, replies, strict=True):
+        sealed: Any = reply.head
+        found.append(meta.HostSeal(host=writing.space.hosts[place], number=sealed.number, parts=sealed.parts))
+    return found
 
 
 def delete_edges(writing: Writing, type_id: int, sections: Sections) -> None:
@@ -219,6 +234,7 @@ def _everywhere(writing: Writing, kind: store.BlockKind, type_id: int, sections:
 def _send(writing: Writing, blocks: Sequence[Blocks]) -> None:
     """Send every host its blocks, all at the same time, and wait until all are durable."""
     requests = [request for block in blocks for request in _requests(writing, block)]
+    writing.hosts.update(writing.space.hosts[host] for host, _ in requests)
     writing.fanout.ask("write_blocks", writing.space, requests, writing.call)
 
 

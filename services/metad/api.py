@@ -70,10 +70,19 @@ class CatalogApi:
 
     def commit_load(self, request: mpb.CommitLoadRequest, call: Call) -> mpb.Load:
         """A load's place in the order of writes."""
-        load = self._service.commit_load(
-            request.load_id, rejected=request.rejected, written=request.written, settled=request.settled, deletes=request.deletes
+        load, unsealed, number = self._service.commit_load(
+            request.load_id,
+            rejected=request.rejected,
+            written=request.written,
+            settled=request.settled,
+            deletes=request.deletes,
+            seals=[wire.seal_of(seal) for seal in request.seals],
         )
-        return wire.load_to(load)
+        reply = wire.load_to(load)
+        if reply.state == mpb.OPEN:
+            reply.unsealed.extend(unsealed)
+            reply.seal = number
+        return reply
 
     def abandon_load(self, request: mpb.LoadRequest, call: Call) -> mpb.Load:
         """The end of a load."""
@@ -178,6 +187,19 @@ class BeatsApi:
         """The loads of which a storaged may remove what it holds."""
         self._check_cluster(request.uuid, request.cluster)
         return mpb.DeadLoads(loads=self._service.dead_loads(request.space_id, request.loads))
+
+    def admit_load(self, request: mpb.AdmitLoadRequest, call: Call) -> mpb.AdmitLoadReply:
+        """Whether a storaged may write blocks of a load."""
+        self._check_cluster(request.uuid, request.cluster)
+        number, first, chunk = self._service.admit_load(request.load_id, space_id=request.space_id, host=HostId(request.uuid), chunk=request.chunk)
+        return mpb.AdmitLoadReply(number=number, first=first, chunk=wire.chunk_to(chunk))
+
+    def list_fingerprints(self, request: mpb.ListFingerprintsRequest, call: Call) -> mpb.FingerprintList:
+        """What committed loads wrote, for whoever is about to read it."""
+        self._check_cluster(request.uuid, request.cluster)
+        loads, next_after = self._service.fingerprints(request.space_id, after=request.after, cut=request.cut)
+        parts = frozenset(request.parts)
+        return mpb.FingerprintList(loads=[wire.fingerprint_to(load, parts) for load in loads], next_after=next_after)
 
     def _check_cluster(self, uuid: str, theirs: str) -> None:
         """Refuse a daemon with another cluster's data: it would be dealt parts here, and lose what it holds."""

@@ -13,18 +13,20 @@ from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.schema import Schema
 from metad.board import Board
 from metad.catalog.catalog import Catalog
-from metad.catalog.model import Chunk, Load, LoadState, Manifest, NewChunk, Pin, Space
+from metad.catalog.model import Chunk, Load, LoadState, Manifest, NewChunk, Pin, Seal, Space
 from metad.catalog.restores import Record
 from metad.catalog.spaces import held_parts
 from metad.clock import Clock
 from metad.cluster import Cluster, Host, Role
-from metad.ids import LoadId, SpaceId
+from metad.ids import HostId, LoadId, SpaceId
 from metad.jobs import machine
 from metad.jobs.driver import Driver
 from metad.jobs.kinds import addresses
 from metad.jobs.model import Job, State
 
 _PAGE, _LONGEST_PAGE = 50, 1000
+_FINGERPRINTS = 1000
+"""Loads whose fingerprints are given at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,10 +122,37 @@ class Service:
         with self._board.lock:
             return self._catalog.loads.register(load_id, chunks, written, now_ms=self._clock())
 
-    def commit_load(self, load_id: int, *, rejected: int, written: Iterable[int], settled: int = 0, deletes: bool = False) -> Load:
-        """Give a load its place in the order of writes; it stays open where nodes were deleted after commit ``settled``."""
+    def commit_load(
+        self,
+        load_id: int,
+        *,
+        rejected: int,
+        written: Iterable[int],
+        settled: int = 0,
+        deletes: bool = False,
+        seals: Sequence[Seal] = (),
+    ) -> tuple[Load, list[HostId], int]:
+        """Give a load its place in the order of writes.
+
+        It stays open where nodes were deleted after commit ``settled``, or where hosts have to be sealed first, which are
+        returned with the number to seal them under.
+        """
         with self._board.lock:
-            return self._catalog.loads.commit(load_id, rejected=rejected, written=written, settled=settled, deletes=deletes)
+            loads = self._catalog.loads
+            load = loads.commit(load_id, rejected=rejected, written=written, settled=settled, deletes=deletes, seals=seals)
+            return (load, *loads.unsealed(load_id, seals))
+
+    def admit_load(self, load_id: int, *, space_id: int, host: HostId, chunk: int) -> tuple[int, bool, Chunk]:
+        """Let a storaged write blocks of an open load; its number, whether it is the host's first, and the chunk."""
+        with self._board.lock:
+            return self._catalog.loads.admit(load_id, space_id=space_id, host=host, index=chunk)
+
+    def fingerprints(self, space_id: int, *, after: int, cut: int) -> tuple[list[Load], int]:
+        """Some committed loads of a space with their fingerprints, in commit order; and after which one to go on, 0 at the end."""
+        with self._board.lock:
+            pairs = [pair for pair in self._catalog.loads.committed_after(SpaceId(space_id), after) if pair[0] <= cut]
+            loads = [self._catalog.loads.get(load_id) for _, load_id in pairs[:_FINGERPRINTS]]
+        return loads, loads[-1].commit if len(pairs) > _FINGERPRINTS else 0
 
     def abandon_load(self, load_id: int) -> Load:
         """Give a load up, and have its blocks removed."""

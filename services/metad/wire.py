@@ -7,15 +7,16 @@ can say wrong is refused here, with its value.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import replace
 
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.fingerprints import PartFingerprint
 from asterism_proto.indexes import indexes_from_proto, indexes_to_proto
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from metad.catalog.model import Chunk, Load, LoadState, Manifest, NewChunk, Pin, Space
+from metad.catalog.model import Chunk, Load, LoadState, Manifest, NewChunk, Pin, Seal, Space
 from metad.cluster import Host, Role, Word
 from metad.ids import HostId, JobId, LoadId, PinId, SpaceId
 from metad.totals import Element, PartImage, Total
@@ -64,6 +65,8 @@ def load_to(load: Load, chunks: Iterable[Chunk] = ()) -> mpb.Load:
         seen_ms=load.seen_ms,
         ended_ms=load.ended_ms,
         settled=load.settled,
+        fingerprinted=load.fingerprint is not None,
+        fingerprint=[fingerprint.to_proto() for fingerprint in load.fingerprint or ()],
     )
 
 
@@ -83,7 +86,20 @@ def load_of(message: mpb.Load) -> Load:
         seen_ms=message.seen_ms,
         ended_ms=message.ended_ms,
         settled=message.settled,
+        fingerprint=tuple(map(PartFingerprint.from_proto, message.fingerprint)) if message.fingerprinted else None,
     )
+
+
+def seal_of(message: mpb.HostSeal) -> Seal:
+    """A host's seal that travelled."""
+    parts = tuple(map(PartFingerprint.from_proto, message.parts))
+    return Seal(host=HostId(message.host), number=message.number, parts=parts)
+
+
+def fingerprint_to(load: Load, parts: Container[int]) -> mpb.LoadFingerprint:
+    """The fingerprint of a committed load as it travels, of some partitions."""
+    found = [fingerprint.to_proto() for fingerprint in load.fingerprint or () if fingerprint.part in parts]
+    return mpb.LoadFingerprint(load_id=load.load_id, commit=load.commit, fingerprinted=load.fingerprint is not None, parts=found)
 
 
 def chunk_to(chunk: Chunk) -> mpb.Chunk:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism_proto.arrays import Frame
-from asterism_proto.errors import InvalidRequest
+from asterism_proto.errors import Conflict, InvalidRequest
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import storaged_pb2 as pb
 from daemonkit.calls import Call
 from daemonkit.streams import Door
 from storaged import draw, received
+from storaged.admission import Admissions
 from storaged.holdings import Holdings
 from storaged.operators import Operators, stepped_of, until_of, variates_of
 from storaged.restricting import CONDITIONS_BYTES, Restricting
@@ -33,12 +34,22 @@ class StoreApi(Restricting, Operators):
         Says where the stream door is.
     conditions_bytes : int
         Of memory for what satisfies the conditions of requests.
+    admissions : Admissions, optional
+        The loads that may be written; without it none may.
     """
 
-    def __init__(self, holdings: Holdings, stream: Callable[[], Door] = Door, *, conditions_bytes: int = CONDITIONS_BYTES) -> None:
+    def __init__(
+        self,
+        holdings: Holdings,
+        stream: Callable[[], Door] = Door,
+        *,
+        conditions_bytes: int = CONDITIONS_BYTES,
+        admissions: Admissions | None = None,
+    ) -> None:
         super().__init__(conditions_bytes)
         self._holdings = holdings
         self._stream = stream
+        self._admissions = admissions or Admissions(_admit_none)
 
     def find_stream(self, request: pb.FindStreamRequest, call: Call) -> pb.FindStreamReply:
         """Where the stream door is."""
@@ -52,8 +63,20 @@ class StoreApi(Restricting, Operators):
         head: Any = request.head
         space = self._holdings.space(head.space_id)
         blocks = received.blocks_of(request, space.schema, space.parts)
-        call.remaining()
-        return Frame(pb.WriteBlocksReply(bytes=self._holdings.store(head.space_id).write(blocks)))
+        chunk, extents = received.registered_chunk(head), received.extents_of(blocks)
+        with self._admissions.writing(head.space_id, head.load_id, chunk, extents, call) as registered:
+            received.check_chunk(request, space.schema, registered)
+            call.remaining()
+            return Frame(pb.WriteBlocksReply(bytes=self._holdings.store(head.space_id).write(blocks)))
+
+    def seal_load(self, request: Frame, call: Call) -> Frame:
+        """End the writing of a load, and return the fingerprint of what was written."""
+        head: Any = request.head
+        held = self._holdings.space(head.space_id).parts
+        with self._admissions.sealing(head.space_id, head.load_id, head.number, call) as sealed:
+            found = self._holdings.store(head.space_id).fingerprints(head.load_id, sealed.extents) if sealed.written else {}
+        parts = [fingerprint.to_proto() for part, fingerprint in sorted(found.items()) if part in held]
+        return Frame(pb.SealLoadReply(number=sealed.number, parts=parts))
 
     def exists(self, request: Frame, call: Call) -> Frame:
         """Which ids are nodes."""
@@ -300,6 +323,10 @@ class StoreApi(Restricting, Operators):
     def _version(self, at: pb.At, call: Call, *, globally: bool = False) -> draw.Version:
         whole = self._whole(at)
         return self._restricted(whole, at.where, call, globally=globally) if at.HasField("where") else whole
+
+
+def _admit_none(space_id: int, load_id: int, chunk: int, timeout_s: float) -> NoReturn:
+    raise Conflict(f"load {load_id} of space {space_id}: nothing is written here; write through a graphd")
 
 
 def _check_type(schema: Schema, *, nodes: bool, type_id: int) -> None:

@@ -12,6 +12,7 @@ from dataclasses import fields
 from typing import Any, cast
 
 from asterism_proto.errors import Conflict
+from asterism_proto.fingerprints import LoadFingerprint
 from asterism_proto.indexes import indexes_from_proto
 from asterism_proto.methods import BEATS, CATALOG, STORE
 from asterism_proto.schema import Schema
@@ -28,6 +29,7 @@ from daemonkit.settings import split_address
 from daemonkit.stream_door import StreamDoor
 from daemonkit.streams import Door
 from storaged import orders, work
+from storaged.admission import Admission, Admissions, Chunk
 from storaged.api import StoreApi
 from storaged.build.task import Total
 from storaged.cluster import Cluster
@@ -83,6 +85,7 @@ class Storaged:
             store=self._holdings.store,
             host=self._identity.uuid,
             served=self._holdings.served,
+            fingerprints=self._fingerprints,
             memory_limit_mib=settings.memory_limit_mib,
             concurrent=settings.concurrent_tasks,
             addresses=settings.addresses(),
@@ -122,7 +125,8 @@ class Storaged:
             "scrub_damaged_versions", "Versions that were found damaged while they were served.", lambda: self._scrubber.versions_damaged
         )
         self.metrics.gauge("builds_here", "Build orders on this host.", lambda: len(self._work.progress()))
-        api = StoreApi(self._holdings, self._stream_door, conditions_bytes=settings.conditions_mib << 20)
+        admissions = Admissions(self._admit)
+        api = StoreApi(self._holdings, self._stream_door, conditions_bytes=settings.conditions_mib << 20, admissions=admissions)
         self.handlers: dict[str, Handler] = priced(handlers_of(STORE, api), settings.limits, self._holdings.version)
         self._beats = Beats(
             metad=metad,
@@ -273,6 +277,27 @@ class Storaged:
         request = meta.LoadsHeld(uuid=self._identity.uuid, space_id=space_id, loads=loads, cluster=self._cluster.known)
         reply = self._metad.call(BEATS["find_dead_loads"], request, _ASK_S) if loads else meta.DeadLoads()
         return list(cast(meta.DeadLoads, reply).loads)
+
+    def _admit(self, space_id: int, load_id: int, chunk: int, timeout_s: float) -> Admission:
+        """Ask metad whether a chunk of a load may be written."""
+        if self._cluster.fault:
+            raise Conflict(self._cluster.fault)
+        request = meta.AdmitLoadRequest(uuid=self._identity.uuid, cluster=self._cluster.known, space_id=space_id, load_id=load_id, chunk=chunk)
+        reply = cast(meta.AdmitLoadReply, self._metad.call(BEATS["admit_load"], request, min(timeout_s, _ASK_S)))
+        given = reply.chunk
+        registered = Chunk(nodes=given.element == pb.NODE, type_id=given.type_id, rows=given.rows, base=given.base)
+        return Admission(number=reply.number, first=reply.first, chunk=registered)
+
+    def _fingerprints(self, space_id: int, cut: int, parts: Sequence[int]) -> Sequence[LoadFingerprint]:
+        """Ask metad what committed loads wrote to some partitions, in commit order."""
+        request = meta.ListFingerprintsRequest(uuid=self._identity.uuid, cluster=self._cluster.known, space_id=space_id, cut=cut, parts=parts)
+        found: list[LoadFingerprint] = []
+        while True:
+            reply = cast(meta.FingerprintList, self._metad.call(BEATS["list_fingerprints"], request, _ASK_S))
+            found += [LoadFingerprint.from_proto(load) for load in reply.loads]
+            request.after = reply.next_after
+            if not reply.next_after:
+                return found
 
     def _begin(self, order: orders.Order) -> orders.Run:
         with self._holdings.lock:  # nobody decides meanwhile that its folder is a leftover

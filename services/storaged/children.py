@@ -17,7 +17,8 @@ from typing import Any
 
 from asterism_proto.addresses import Address, AllowedAddresses, parse_address
 from asterism_proto.durable import make_folder
-from asterism_proto.errors import AsterismError, NotFound
+from asterism_proto.errors import BY_REASON, AsterismError, NotFound
+from asterism_proto.fingerprints import LoadFingerprint
 from storaged.build.progress import Progress
 from storaged.folders import Folders
 from storaged.orders import REMAKE, Order
@@ -27,7 +28,9 @@ TASK = "task.json"
 _PR_SET_PDEATHSIG = 1
 
 
-def build_task(order: Order, folders: Folders, memory_limit_mib: int, sources: Sequence[int]) -> tuple[str, Path]:
+def build_task(
+    order: Order, folders: Folders, memory_limit_mib: int, sources: Sequence[int], fingerprints: Sequence[LoadFingerprint]
+) -> tuple[str, Path]:
     """The module and the task file of a build, which reads a checkpoint that is there and links from what jobs ``sources`` built."""
     output = (folders.remade if order.kind == REMAKE else folders.build)(order.space_id, order.job_id)
     task = {
@@ -43,6 +46,7 @@ def build_task(order: Order, folders: Folders, memory_limit_mib: int, sources: S
         "checkpoint": str(folders.checkpoint(order.space_id, order.job_id).absolute()),
         "output": str(output.absolute()),
         "memory_limit_mib": memory_limit_mib,
+        "fingerprints": [load.to_dict() for load in fingerprints],
         "sources": [str(folders.build(order.space_id, job).absolute()) for job in sources],
     }
     return "storaged.build", _written(output, task)
@@ -117,7 +121,8 @@ def main(arguments: list[str], work: Callable[[Path, Progress], dict[str, Any]],
         with progress:
             result = work(Path(arguments[0]), progress)
     except AsterismError as error:
-        progress.say({"failed": f"{type(error).__name__}: {error.message}", "permanent": isinstance(error, permanent)})
+        name = next(known.__name__ for known in type(error).__mro__ if known in BY_REASON.values() or known is AsterismError)
+        progress.say({"failed": f"{name}: {error.message}", "permanent": isinstance(error, permanent)})
         return 1
     except OSError as error:
         progress.say({"failed": f"Unavailable: {refusal(error, Path(arguments[0]).parent).message}"})

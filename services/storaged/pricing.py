@@ -138,6 +138,7 @@ PRICES: dict[str, Callable[[_Request], Price]] = {
 UNPRICED: dict[str, str] = {
     "find_stream": "no arguments",
     "write_blocks": "one message of rows",
+    "seal_load": "one load, a row for each partition in the reply",
     "exists": "one message of ids, a byte for each in the reply",
     "list_births": "one row for each chunk of a load",
     "read_births": "one chunk of a load",

@@ -16,8 +16,11 @@ from asterism_proto import validation
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import InvalidRequest, Stale
 from asterism_proto.schema import Schema
+from asterism_proto.v1 import storaged_pb2 as pb
 from graphkit.split import part_of
+from storaged.admission import Chunk, Extent
 from storaged.store.graph import Block
+from storaged.store.keys import COLUMNS
 
 Sections = dict[str, NDArray[Any]]
 
@@ -47,10 +50,9 @@ def blocks_of(request: Frame, schema: Schema, held: Collection[int]) -> list[Blo
     _check_parts(head, parts, schema, held)
     offsets = _offsets(request, parts)
     arrays = {name: array for name, array in request.arrays.items() if name != "offsets"}
-    expected = np.repeat(np.array(parts, np.int32), np.diff(offsets))
-    rows = validation.check_block(schema, head.kind, head.type_id, arrays, _fitting(expected, arrays), part_of)
-    if rows != expected.size:
-        raise InvalidRequest(f"offsets[{len(parts)}] = {expected.size}: the sections have {rows} rows")
+    _check_rows(int(offsets[-1]), arrays)
+    runs = [(part, int(offsets[at]), int(offsets[at + 1])) for at, part in enumerate(parts)]
+    validation.check_block(schema, head.kind, head.type_id, arrays, runs, part_of)
     identity = {"load_id": head.load_id, "chunk": head.chunk, "kind": head.kind, "type_id": head.type_id}
     return [Block(**identity, part=part, arrays=dict(_rows(arrays, int(offsets[at]), int(offsets[at + 1])))) for at, part in enumerate(parts)]
 
@@ -78,12 +80,11 @@ def _offsets(request: Frame, parts: Sequence[int]) -> NDArray[np.int64]:
     return offsets
 
 
-def _fitting(expected: NDArray[np.int32], arrays: Sections) -> NDArray[np.int32]:
-    """Return the partitions of the rows; those of a request with another number of rows are refused afterwards."""
+def _check_rows(expected: int, arrays: Sections) -> None:
+    """InvalidRequest where the sections have another number of rows than the offsets say."""
     rows = next((len(arrays[name]) for name in ("ids", "src", "eid") if name in arrays and arrays[name].ndim), 0)
-    if rows != expected.size:
-        raise InvalidRequest(f"offsets end at {expected.size}: the sections have {rows} rows")
-    return expected
+    if rows != expected:
+        raise InvalidRequest(f"offsets end at {expected}: the sections have {rows} rows")
 
 
 def _rows(arrays: Sections, start: int, stop: int) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -95,3 +96,52 @@ def _rows(arrays: Sections, start: int, stop: int) -> Iterator[tuple[str, NDArra
             yield name, array[start : stop + 1] - array[start]
         else:
             yield name, array[start:stop]
+
+
+def registered_chunk(head: Any) -> int:
+    """Return the registered chunk that a request's blocks are a piece of."""
+    chunk: int = head.chunk // validation.PIECES_PER_CHUNK
+    return chunk
+
+
+def extents_of(blocks: Sequence[Block]) -> set[Extent]:
+    """Return (partition, kind, type) of every value that the blocks may become."""
+    return {(block.part, kind, block.type_id) for block in blocks for kind in (block.kind, block.kind | COLUMNS)}
+
+
+def check_chunk(request: Frame, schema: Schema, chunk: Chunk) -> None:
+    """InvalidRequest where the rows of a request are not of the chunk that was registered.
+
+    Parameters
+    ----------
+    request : Frame
+        As `blocks_of` accepted it.
+    schema : Schema
+    chunk : Chunk
+        As it was registered at metad.
+    """
+    head: Any = request.head
+    nodes = head.kind in validation.NODE_KINDS
+    most = chunk.rows
+    if nodes and not chunk.nodes:
+        # Ends that an edge type creates: of each edge at most two.
+        edge_type = schema.edge_types[chunk.type_id]
+        ends = [schema.node_type_id(end) for end in (edge_type.src_type, edge_type.dst_type)]
+        right = edge_type.missing == "create" and head.kind in (pb.NODES, pb.NODE_BIRTHS) and head.type_id in ends
+        most *= 2
+    else:
+        right = (nodes, head.type_id) == (chunk.nodes, chunk.type_id)
+    number = registered_chunk(head)
+    if not right:
+        registered = f"{'node' if chunk.nodes else 'edge'} type {chunk.type_id}"
+        kind = pb.BlockKind.Name(head.kind)
+        raise InvalidRequest(f"chunk {number} of load {head.load_id} was registered for {registered}, not for {kind} of type {head.type_id}")
+    lengths = np.diff(request.array("offsets", "int64"))
+    if lengths.size and lengths.max() > most:
+        raise InvalidRequest(f"chunk {number} of load {head.load_id}: {lengths.max()} rows for one partition; registered are {chunk.rows}")
+    if head.kind in (pb.OUT_EDGES, pb.IN_EDGES, pb.EDGE_FEATURES):
+        eid = request.array("eid", "int64")
+        stop = chunk.base + chunk.rows
+        if eid.size and (eid.min() < chunk.base or eid.max() >= stop):
+            at = int(np.argmax((eid < chunk.base) | (eid >= stop)))
+            raise InvalidRequest(f"eid[{at}] = {eid[at]}: chunk {number} of load {head.load_id} has edge ids {chunk.base} to {stop - 1}")

@@ -24,6 +24,7 @@ from typing import IO, Any
 from asterism_proto.addresses import Address, AllowedAddresses
 from asterism_proto.durable import make_folder
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound
+from asterism_proto.fingerprints import FingerprintMismatch, LoadFingerprint
 from asterism_proto.places import Place, redacted
 from storaged import children
 from storaged.archive.transfer import KINDS, Transfer
@@ -88,7 +89,9 @@ class _Build:
                     with tempfile.TemporaryFile("w+", errors="replace") as stderr:
                         self._watch(self._spawn(stderr), stderr)
         except AsterismError as error:
-            self._tell(STOPPED if self._cancelled else FAILED, cause=error.message, permanent=isinstance(error, InvalidRequest | NotFound))
+            permanent = isinstance(error, InvalidRequest | NotFound | FingerprintMismatch)
+            cause = f"Corrupt: {error.message}" if isinstance(error, FingerprintMismatch) else error.message
+            self._tell(STOPPED if self._cancelled else FAILED, cause=cause, permanent=permanent)
         except OSError as error:
             self._tell(STOPPED if self._cancelled else FAILED, cause=refusal(error, self._work.folders.data).message)
         except Exception as error:  # whatever it was, metad has to hear of it
@@ -133,6 +136,7 @@ class _Build:
             store=self._work.store(order.space_id),
             images=folders.build(order.space_id, sealed.job_id if order.kind == "backup" else order.job_id) / "parts",
             tell=self._step,
+            fingerprints=self._expected(sealed.cut),
         )
         try:
             result = transfer.run()
@@ -158,6 +162,8 @@ class _Build:
         """The module of the child, and the file that says what it is to do."""
         order, folders = self.order, self._work.folders
         if order.kind in ("audit", "export-tables"):
+            if order.kind == "audit" and order.sealed is not None:
+                self._verify(self._expected(order.sealed.cut))
             return children.reread_task(order, folders, self._work.host, self._work.addresses, self._work.remote_timeout_s)
         if order.kind not in _BUILDS:
             raise InvalidRequest(f"this storaged knows no jobs of kind {order.kind!r}")
@@ -165,7 +171,24 @@ class _Build:
         make_folder(checkpoint.parent)
         self._work.store(order.space_id).checkpoint(checkpoint)
         sources = [job for job in self._work.served(order.space_id) if job in order.beside and order.options.get("link") != "no"]
-        return children.build_task(order, folders, self._work.memory_limit_mib, sources)
+        return children.build_task(order, folders, self._work.memory_limit_mib, sources, self._expected(order.cut))
+
+    def _expected(self, cut: int) -> Sequence[LoadFingerprint]:
+        """Return what loads committed up to a cut wrote to the order's partitions, as the catalog knows."""
+        expected = self._work.fingerprints(self.order.space_id, cut, self.order.parts)
+        unknown = [load.load_id for load in expected if not load.known]
+        if unknown:
+            logger.info("fingerprints_unknown", extra={"job": self.order.job_id, "loads": len(unknown), "newest": unknown[-1]})
+        return expected
+
+    def _verify(self, expected: Sequence[LoadFingerprint]) -> None:
+        """Compare the blocks of the order's partitions with the catalog's fingerprints."""
+        store = self._work.store(self.order.space_id)
+        for part in self.order.parts:
+            if self._cancelled:
+                raise AsterismError("stopped before it began")
+            self._tell(RUNNING, phase=f"fingerprints of part {part}")
+            store.verify(part, expected)
 
     def _spawn(self, stderr: IO[str]) -> subprocess.Popen[str]:
         module, task = self._task()
@@ -246,6 +269,8 @@ class Work:
         uuid of this storaged.
     served : callable
         The jobs whose versions of a space are served, from which a build may link.
+    fingerprints : callable
+        ``(space id, cut, partitions)``: what loads committed up to a cut wrote, as the catalog knows.
     memory_limit_mib : int
         For each child.
     concurrent : int
@@ -265,6 +290,7 @@ class Work:
         store: Callable[[int], GraphStore],
         host: str,
         served: Callable[[int], Sequence[int]],
+        fingerprints: Callable[[int, int, Sequence[int]], Sequence[LoadFingerprint]],
         memory_limit_mib: int,
         concurrent: int,
         addresses: AllowedAddresses,
@@ -272,6 +298,7 @@ class Work:
         changed: Callable[[], None],
     ) -> None:
         self.folders, self.store, self.host, self.served = folders, store, host, served
+        self.fingerprints = fingerprints
         self.memory_limit_mib, self.changed = memory_limit_mib, changed
         self.addresses, self.remote_timeout_s = addresses, remote_timeout_s
         self._slots = threading.BoundedSemaphore(concurrent)

@@ -43,6 +43,10 @@ class Counter:
         request = mpb.PollRequest(role=cast(mpb.Role, role), uuid=uuid, incarnation=incarnation, known_revision=known, wait_s=wait_s, **more)
         return cast(mpb.PollReply, self._transport.call(BEATS["poll"], request, 10.0))
 
+    def report(self, name: str, request: Any) -> Any:
+        """A call of the daemons' service."""
+        return self._transport.call(BEATS[name], request, 10.0)
+
     def dead(self, uuid: str, *loads: int, space_id: int = 1) -> list[int]:
         """Which of the loads that a storaged holds blocks of may go."""
         request = mpb.LoadsHeld(uuid=uuid, space_id=space_id, loads=loads)
@@ -61,8 +65,13 @@ class Counter:
         return list(self.ask("register_chunks", mpb.RegisterChunksRequest(load_id=load.load_id, chunks=chunks, written=written)).chunks)
 
     def commit(self, load: mpb.Load, *written: int) -> mpb.Load:
-        """A load's commit."""
-        return cast(mpb.Load, self.ask("commit_load", mpb.CommitLoadRequest(load_id=load.load_id, written=written)))
+        """A load's commit; hosts that have to be sealed before hold nothing of it."""
+        request = mpb.CommitLoadRequest(load_id=load.load_id, written=written)
+        done = cast(mpb.Load, self.ask("commit_load", request))
+        if done.unsealed:
+            request.seals.extend(mpb.HostSeal(host=host, number=done.seal) for host in done.unsealed)
+            done = cast(mpb.Load, self.ask("commit_load", request))
+        return done
 
     def load(self, space: str = "graph") -> int:
         """A load that is begun and committed; its commit number."""

@@ -78,7 +78,8 @@ VALID: dict[int, dict[str, np.ndarray[Any, Any]]] = {
 
 
 def checked(kind: int, arrays: dict[str, np.ndarray[Any, Any]], *, schema: Schema = SCHEMA, type_id: int = 0, part: int = 1) -> int:
-    return validation.check_block(schema, kind, type_id, arrays, part, part_of)
+    rows = next((len(arrays[name]) for name in ("ids", "src", "eid") if name in arrays), 0)
+    return validation.check_block(schema, kind, type_id, arrays, [(part, 0, rows)], part_of)
 
 
 @pytest.mark.parametrize("kind", VALID, ids=pb.BlockKind.Name)
@@ -217,6 +218,23 @@ def test_a_request_whose_rows_do_not_add_up_is_refused(arrays: dict[str, Any], p
 def test_a_partition_that_is_held_elsewhere_is_stale() -> None:
     with pytest.raises(Stale, match="part 2 of space 1 is not held here"):
         received.blocks_of(request({"ids": ALL, "offsets": np.array([0, 6])}, [2]), SCHEMA, (0, 1))
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.sampled_from([1, 3, 4, 8]), st.sampled_from(["mod", "mix64"]), st.lists(st.integers(0, validation.MAX_ID), min_size=1, max_size=30), st.data()
+)
+def test_exactly_the_rows_of_a_partition_pass(parts: int, placement: str, ids: list[int], data: st.DataObject) -> None:
+    schema = Schema.from_dict({"parts": parts, "placement": placement, "nodes": {"n": {}}})
+    values = np.array(ids, np.int64)
+    owners = part_of(values, parts, placement)
+    part = data.draw(st.sampled_from(owners.tolist()))
+    mine = values[owners == part]
+    assert checked(pb.NODES, {"ids": mine}, schema=schema, part=part) == len(mine)
+    if (owners != part).any():
+        at = int(np.argmax(owners != part))
+        with pytest.raises(InvalidRequest, match=rf"ids\[{at}\] = {values[at]}: it belongs to partition {owners[at]}, not to {part}"):
+            checked(pb.NODES, {"ids": values}, schema=schema, part=part)
 
 
 @settings(deadline=None, max_examples=60)

@@ -486,3 +486,17 @@ class Job(_message.Message):
     eta_s: float
     ending: JobState
     def __init__(self, job_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., kind: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., cut: _Optional[int] = ..., version: _Optional[int] = ..., submitted_ms: _Optional[int] = ..., started_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ..., cause: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., options: _Optional[_Mapping[str, str]] = ..., target_version: _Optional[int] = ..., rows_done: _Optional[int] = ..., rows_total: _Optional[int] = ..., rows_per_s: _Optional[float] = ..., eta_s: _Optional[float] = ..., ending: _Optional[_Union[JobState, str]] = ...) -> None: ...
+
+class PartFingerprint(_message.Message):
+    __slots__ = ("part", "blocks", "rows", "bytes", "checksum")
+    PART_FIELD_NUMBER: _ClassVar[int]
+    BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    part: int
+    blocks: int
+    rows: int
+    bytes: int
+    checksum: bytes
+    def __init__(self, part: _Optional[int] = ..., blocks: _Optional[int] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., checksum: _Optional[bytes] = ...) -> None: ...

@@ -71,7 +71,7 @@ class BeginLoadRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., source: _Optional[str] = ..., resume_key: _Optional[str] = ..., chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ...) -> None: ...
 
 class Load(_message.Message):
-    __slots__ = ("load_id", "space_id", "space", "state", "commit", "source", "resume_key", "chunks", "created_ms", "rejected", "deletes", "seen_ms", "ended_ms", "settled")
+    __slots__ = ("load_id", "space_id", "space", "state", "commit", "source", "resume_key", "chunks", "created_ms", "rejected", "deletes", "seen_ms", "ended_ms", "settled", "fingerprinted", "fingerprint", "unsealed", "seal")
     LOAD_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_FIELD_NUMBER: _ClassVar[int]
@@ -86,6 +86,10 @@ class Load(_message.Message):
     SEEN_MS_FIELD_NUMBER: _ClassVar[int]
     ENDED_MS_FIELD_NUMBER: _ClassVar[int]
     SETTLED_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINTED_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    UNSEALED_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
     load_id: int
     space_id: int
     space: str
@@ -100,7 +104,11 @@ class Load(_message.Message):
     seen_ms: int
     ended_ms: int
     settled: bool
-    def __init__(self, load_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., state: _Optional[_Union[LoadState, str]] = ..., commit: _Optional[int] = ..., source: _Optional[str] = ..., resume_key: _Optional[str] = ..., chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ..., created_ms: _Optional[int] = ..., rejected: _Optional[int] = ..., deletes: bool = ..., seen_ms: _Optional[int] = ..., ended_ms: _Optional[int] = ..., settled: bool = ...) -> None: ...
+    fingerprinted: bool
+    fingerprint: _containers.RepeatedCompositeFieldContainer[_common_pb2.PartFingerprint]
+    unsealed: _containers.RepeatedScalarFieldContainer[str]
+    seal: int
+    def __init__(self, load_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., state: _Optional[_Union[LoadState, str]] = ..., commit: _Optional[int] = ..., source: _Optional[str] = ..., resume_key: _Optional[str] = ..., chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ..., created_ms: _Optional[int] = ..., rejected: _Optional[int] = ..., deletes: bool = ..., seen_ms: _Optional[int] = ..., ended_ms: _Optional[int] = ..., settled: bool = ..., fingerprinted: bool = ..., fingerprint: _Optional[_Iterable[_Union[_common_pb2.PartFingerprint, _Mapping]]] = ..., unsealed: _Optional[_Iterable[str]] = ..., seal: _Optional[int] = ...) -> None: ...
 
 class Chunk(_message.Message):
     __slots__ = ("index", "element", "type_id", "rows", "digest", "base", "written")
@@ -137,20 +145,32 @@ class RegisterChunksReply(_message.Message):
     def __init__(self, chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ...) -> None: ...
 
 class CommitLoadRequest(_message.Message):
-    __slots__ = ("load_id", "rejected", "written", "space", "settled", "deletes")
+    __slots__ = ("load_id", "rejected", "written", "space", "settled", "deletes", "seals")
     LOAD_ID_FIELD_NUMBER: _ClassVar[int]
     REJECTED_FIELD_NUMBER: _ClassVar[int]
     WRITTEN_FIELD_NUMBER: _ClassVar[int]
     SPACE_FIELD_NUMBER: _ClassVar[int]
     SETTLED_FIELD_NUMBER: _ClassVar[int]
     DELETES_FIELD_NUMBER: _ClassVar[int]
+    SEALS_FIELD_NUMBER: _ClassVar[int]
     load_id: int
     rejected: int
     written: _containers.RepeatedScalarFieldContainer[int]
     space: str
     settled: int
     deletes: bool
-    def __init__(self, load_id: _Optional[int] = ..., rejected: _Optional[int] = ..., written: _Optional[_Iterable[int]] = ..., space: _Optional[str] = ..., settled: _Optional[int] = ..., deletes: bool = ...) -> None: ...
+    seals: _containers.RepeatedCompositeFieldContainer[HostSeal]
+    def __init__(self, load_id: _Optional[int] = ..., rejected: _Optional[int] = ..., written: _Optional[_Iterable[int]] = ..., space: _Optional[str] = ..., settled: _Optional[int] = ..., deletes: bool = ..., seals: _Optional[_Iterable[_Union[HostSeal, _Mapping]]] = ...) -> None: ...
+
+class HostSeal(_message.Message):
+    __slots__ = ("host", "number", "parts")
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    host: str
+    number: int
+    parts: _containers.RepeatedCompositeFieldContainer[_common_pb2.PartFingerprint]
+    def __init__(self, host: _Optional[str] = ..., number: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[_common_pb2.PartFingerprint, _Mapping]]] = ...) -> None: ...
 
 class LoadRequest(_message.Message):
     __slots__ = ("load_id",)
@@ -517,6 +537,66 @@ class LoadsHeld(_message.Message):
     loads: _containers.RepeatedScalarFieldContainer[int]
     cluster: str
     def __init__(self, uuid: _Optional[str] = ..., space_id: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ..., cluster: _Optional[str] = ...) -> None: ...
+
+class AdmitLoadRequest(_message.Message):
+    __slots__ = ("uuid", "cluster", "space_id", "load_id", "chunk")
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    LOAD_ID_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    uuid: str
+    cluster: str
+    space_id: int
+    load_id: int
+    chunk: int
+    def __init__(self, uuid: _Optional[str] = ..., cluster: _Optional[str] = ..., space_id: _Optional[int] = ..., load_id: _Optional[int] = ..., chunk: _Optional[int] = ...) -> None: ...
+
+class AdmitLoadReply(_message.Message):
+    __slots__ = ("number", "first", "chunk")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    first: bool
+    chunk: Chunk
+    def __init__(self, number: _Optional[int] = ..., first: bool = ..., chunk: _Optional[_Union[Chunk, _Mapping]] = ...) -> None: ...
+
+class ListFingerprintsRequest(_message.Message):
+    __slots__ = ("uuid", "cluster", "space_id", "after", "cut", "parts")
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    CUT_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    uuid: str
+    cluster: str
+    space_id: int
+    after: int
+    cut: int
+    parts: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, uuid: _Optional[str] = ..., cluster: _Optional[str] = ..., space_id: _Optional[int] = ..., after: _Optional[int] = ..., cut: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class LoadFingerprint(_message.Message):
+    __slots__ = ("load_id", "commit", "fingerprinted", "parts")
+    LOAD_ID_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINTED_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    load_id: int
+    commit: int
+    fingerprinted: bool
+    parts: _containers.RepeatedCompositeFieldContainer[_common_pb2.PartFingerprint]
+    def __init__(self, load_id: _Optional[int] = ..., commit: _Optional[int] = ..., fingerprinted: bool = ..., parts: _Optional[_Iterable[_Union[_common_pb2.PartFingerprint, _Mapping]]] = ...) -> None: ...
+
+class FingerprintList(_message.Message):
+    __slots__ = ("loads", "next_after")
+    LOADS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_AFTER_FIELD_NUMBER: _ClassVar[int]
+    loads: _containers.RepeatedCompositeFieldContainer[LoadFingerprint]
+    next_after: int
+    def __init__(self, loads: _Optional[_Iterable[_Union[LoadFingerprint, _Mapping]]] = ..., next_after: _Optional[int] = ...) -> None: ...
 
 class DeadLoads(_message.Message):
     __slots__ = ("loads",)

@@ -133,6 +133,24 @@ class WriteBlocksReply(_message.Message):
     bytes: int
     def __init__(self, bytes: _Optional[int] = ...) -> None: ...
 
+class SealLoadRequest(_message.Message):
+    __slots__ = ("space_id", "load_id", "number")
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    LOAD_ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    space_id: int
+    load_id: int
+    number: int
+    def __init__(self, space_id: _Optional[int] = ..., load_id: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...
+
+class SealLoadReply(_message.Message):
+    __slots__ = ("number", "parts")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    parts: _containers.RepeatedCompositeFieldContainer[_common_pb2.PartFingerprint]
+    def __init__(self, number: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[_common_pb2.PartFingerprint, _Mapping]]] = ...) -> None: ...
+
 class ExistsRequest(_message.Message):
     __slots__ = ("space_id", "type_id", "load_id", "as_of", "loads")
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]

@@ -48,7 +48,7 @@ class Catalog:
         """Larger at every start on this catalog."""
         store.write({keys.START: codec.number_to(self.start)})
         self.spaces = Spaces(store)
-        self.loads = Loads(store, self.spaces)
+        self.loads = Loads(store, self.spaces, first_admission=self.start << 32)
         self.versions = Versions(store, self.spaces)
         self.restores = Restores(store, self.spaces, self.loads)
         self.pins = Pins(store, pin_rules or PinRules(), now_ms=now_ms)

@@ -6,10 +6,11 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from asterism_proto.errors import Conflict, InvalidRequest, NotFound
-from metad.catalog.model import Chunk, Load, LoadState, NewChunk, Space, Step
+from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
+from asterism_proto.fingerprints import PartFingerprint
+from metad.catalog.model import Chunk, Load, LoadState, NewChunk, Seal, Space, Step
 from metad.catalog.spaces import Spaces
-from metad.ids import LoadId, SpaceId
+from metad.ids import HostId, LoadId, SpaceId
 from metad.store import codec, keys
 from metad.store.port import MetaStore
 from metad.totals import Element
@@ -21,9 +22,13 @@ _SEEN_STEP_MS = 60_000
 class Loads:
     """Every load there is. Open ones are in memory with their chunks, of the others only what builds ask."""
 
-    def __init__(self, store: MetaStore, spaces: Spaces) -> None:
+    def __init__(self, store: MetaStore, spaces: Spaces, *, first_admission: int = 0) -> None:
         self._store = store
         self._spaces = spaces
+        self._admission = first_admission
+        """The number of the last admission; above those of every earlier start."""
+        self._admitted: dict[LoadId, dict[HostId, int]] = {}
+        """Of each open load: the hosts that may have written it, and their last admissions."""
         self._next = codec.number_from(store.get(keys.NEXT_LOAD), default=1)
         self._open: dict[LoadId, Load] = {}
         self._chunks: dict[LoadId, dict[int, Chunk]] = {}
@@ -40,6 +45,11 @@ class Loads:
             committed.sort()
         for load_id in self._open:
             self._chunks[load_id] = {chunk.index: chunk for chunk in self._stored_chunks(load_id)}
+        for load_id, load in self._open.items():
+            # Who was admitted by an earlier process is not known: any host of the space may have written.
+            space = spaces.get(load.space_id)
+            hosts = {host for replicas in space.parts for host in replicas} if space is not None else set()
+            self._admitted[load_id] = dict.fromkeys(hosts, first_admission)
 
     def begin(self, space: Space, *, source: str, resume_key: str, now_ms: int) -> tuple[Load, list[Chunk]]:
         """A new load, or with a resume key one of the space that bears it, with what it has so far.
@@ -181,11 +191,54 @@ class Loads:
             fresh[new.index] = new
         return list(fresh.values())
 
-    def commit(self, load_id: int, *, rejected: int, written: Iterable[int], settled: int, deletes: bool) -> Load:
+    def admit(self, load_id: int, *, space_id: int, host: HostId, index: int) -> tuple[int, bool, Chunk]:
+        """Let a host write blocks of a chunk of an open load.
+
+        Returns
+        -------
+        int
+            The admission's number.
+        bool
+            Whether the host was never admitted to the load before.
+        Chunk
+            As it was registered.
+
+        Raises
+        ------
+        Conflict
+            Where the load is not open, or of another space.
+        InvalidRequest
+            Where the chunk was not registered, or the host holds no partition of the space.
+        """
+        load = self.get(load_id)
+        if load.space_id != space_id:
+            raise Conflict(f"load {load_id} is of space {load.space_id}, not of space {space_id}")
+        if load.state is not LoadState.OPEN:
+            what = f"committed (number {load.commit})" if load.state is LoadState.COMMITTED else "abandoned"
+            raise Conflict(f"load {load_id} is {what} and takes no more writes; begin another one")
+        space = self._spaces.get(load.space_id)
+        if space is None or not any(host in hosts for hosts in space.parts):
+            raise InvalidRequest(f"host {host}: it holds no partition of space {load.space!r}")
+        chunk = self._chunks[load.load_id].get(index)
+        if chunk is None:
+            raise InvalidRequest(f"chunk {index} of load {load_id} was never registered; register it before it is written")
+        self._admission += 1
+        admitted = self._admitted.setdefault(load.load_id, {})
+        first = host not in admitted
+        admitted[host] = self._admission
+        return self._admission, first, chunk
+
+    def unsealed(self, load_id: int, seals: Iterable[Seal] = ()) -> tuple[list[HostId], int]:
+        """Return the hosts that have to be sealed before a load is committed, and the number to seal them under."""
+        sealed = {seal.host: seal.number for seal in seals}
+        admitted = self._admitted.get(LoadId(load_id), {})
+        return sorted(host for host, number in admitted.items() if sealed.get(host, -1) < number), self._admission
+
+    def commit(self, load_id: int, *, rejected: int, written: Iterable[int], settled: int, deletes: bool, seals: Sequence[Seal] = ()) -> Load:
         """Give a load its place in the order of writes; again, the same answer.
 
         Every part knows which nodes the load brings back that were deleted up to commit ``settled``. Where nodes were deleted
-        since, the load stays open.
+        since, or a host may write that is not sealed, the load stays open.
         """
         load = self.get(load_id)
         if load.state is LoadState.COMMITTED:
@@ -195,10 +248,11 @@ class Loads:
         for index in sorted(known):
             if not (changed.get(index) or known[index]).written:
                 raise InvalidRequest(f"load {load_id} can not be committed: chunk {index} is not yet written by every part that it touches")
-        if self._last_delete.get(load.space_id, 0) > settled:
+        if self._last_delete.get(load.space_id, 0) > settled or self.unsealed(load_id, seals)[0]:
             return load
+        fingerprint = _fingerprint(load, seals)
         number, step = self._spaces.take_commit(load.space_id)
-        load = replace(load, state=LoadState.COMMITTED, commit=number, rejected=rejected, deletes=deletes)
+        load = replace(load, state=LoadState.COMMITTED, commit=number, rejected=rejected, deletes=deletes, fingerprint=fingerprint)
         self._end(load, Step({**registration.changes, **step.changes}, step.apply))
         return load
 
@@ -243,6 +297,7 @@ class Loads:
         step.apply()
         del self._open[load.load_id]
         del self._chunks[load.load_id]
+        self._admitted.pop(load.load_id, None)
         self._put(load)
 
     def drop(self, space_id: SpaceId) -> Step:
@@ -258,6 +313,7 @@ class Loads:
             for load_id in gone:
                 del self._open[load_id]
                 del self._chunks[load_id]
+                self._admitted.pop(load_id, None)
             for load_id in given_up:
                 del self._abandoned[load_id]
             self._committed.pop(space_id, None)
@@ -311,6 +367,19 @@ def _check(chunk: NewChunk, space: Space) -> None:
         raise InvalidRequest(f"chunk {chunk.index}: {chunk.rows} rows; expected 0 or more")
     if not chunk.digest:
         raise InvalidRequest(f"chunk {chunk.index}: its digest is empty; a chunk is known by its content")
+
+
+def _fingerprint(load: Load, seals: Sequence[Seal]) -> tuple[PartFingerprint, ...]:
+    """Return what all hosts together hold of a load, by partition."""
+    found: dict[int, PartFingerprint] = {}
+    for seal in seals:
+        for fingerprint in seal.parts:
+            if found.setdefault(fingerprint.part, fingerprint) != fingerprint:
+                raise Corrupt(
+                    f"load {load.load_id}, partition {fingerprint.part}: host {seal.host} holds {fingerprint}, another one "
+                    f"{found[fingerprint.part]}; abandon the load and write it again"
+                )
+    return tuple(found[part] for part in sorted(found))
 
 
 def _last_seen(load: Load) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from asterism_proto.fingerprints import PartFingerprint
 from asterism_proto.indexes import Index
 from asterism_proto.schema import Schema
 from metad.ids import HostId, JobId, LoadId, PinId, SpaceId
@@ -59,8 +60,20 @@ class Load:
     """When its client was last heard of, give or take a minute; 0 = when it was created."""
     ended_ms: int = 0
     """When it was abandoned."""
+    fingerprint: tuple[PartFingerprint, ...] | None = None
+    """Of a committed one: what it wrote, by partition; None where a release before committed it."""
     settled: bool = False
     """Of an abandoned one: whether every storaged of its space has said that none of its blocks is left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seal:
+    """A storaged's word that a load is written no more, and what it holds of it."""
+
+    host: HostId
+    number: int
+    """It covers every admission up to this number."""
+    parts: tuple[PartFingerprint, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from asterism_proto.backups import RECORD, PartRecord, Record, part_folder
 from asterism_proto.durable import make_folder, sync_folder, write_durably
 from asterism_proto.errors import AsterismError, Corrupt, NotFound, Unavailable
+from asterism_proto.fingerprints import LoadFingerprint
 from asterism_proto.places import PIECE_BYTES, File, Place
 from storaged.archive.blocks import packed, unpacked
 from storaged.store.checked import MANIFEST
@@ -50,6 +51,8 @@ class Transfer:
     images: Path
     """The folder with the images of the version, ``p00003`` for part 3."""
     tell: Told
+    fingerprints: Sequence[LoadFingerprint] = ()
+    """Of the loads, as the catalog knows: nothing else leaves in a backup, nothing else stays of a restore."""
 
     def run(self) -> dict[str, Any]:
         """Do it; gives what a finished task reports."""
@@ -62,6 +65,7 @@ class Transfer:
         extents = {part: self.store.extent(part, self.commits) for part in self.parts}
         done, total = 0, sum(rows for rows, _ in extents.values())
         for part, (rows, size) in extents.items():
+            self.store.verify(part, self.fingerprints)
             if not self._is_there(place, part):
                 self._put_part(place, part, size, done, total)
             done += rows
@@ -124,6 +128,7 @@ class Transfer:
             blocks = record.file(f"{part_folder(part)}/blocks.bin")
             pieces = self._told(place.pieces(blocks), f"blocks of part {part}", done, len(self.parts))
             self.store.adopt(_named(unpacked(pieces, loads, part), f"{place.shown}/{blocks.path}"))
+            self.store.verify(part, self.fingerprints)
         settle_all([self.images / f"p{part:05d}" for part in self.parts])
         return {"images": [{"part": part, "digest": self.digests[part]} for part in self.parts]}
 

@@ -13,12 +13,13 @@ from typing import Any
 
 from asterism_proto.durable import make_folder, write_durably
 from asterism_proto.errors import Conflict, Corrupt
+from asterism_proto.fingerprints import FingerprintMismatch
 from storaged import children
 from storaged.build.marks import forget_marks, part_folder
 from storaged.build.part import build_part, expected_rows, finished_before
 from storaged.build.progress import Progress
 from storaged.build.task import MIB, RESULT, PartResult, Task, finished
-from storaged.store.graph import GraphStore
+from storaged.store.graph import GraphStore, InvalidContent
 from storaged.store.pages import settle_all
 from storaged.store.tables import STAT, TableStore
 
@@ -30,6 +31,9 @@ def build(task: Task, progress: Progress) -> list[PartResult]:
     store = GraphStore.open(task.checkpoint, task.schema, read_only=True, memory_bytes=task.memory_limit_mib * MIB)
     tables = _tables(task)
     try:
+        for part in task.parts:
+            progress.phase(f"fingerprints of part {part}")
+            store.verify(part, task.fingerprints)
         known = {part: finished_before(task, part) for part in task.parts}
         for part in (part for part in task.parts if known[part] is None):
             progress.expect(expected_rows(task, part, store))
@@ -60,4 +64,4 @@ def run(path: Path, progress: Progress) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    raise SystemExit(children.main(sys.argv[1:], run, permanent=(Conflict,)))
+    raise SystemExit(children.main(sys.argv[1:], run, permanent=(Conflict, FingerprintMismatch, InvalidContent)))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.fingerprints import LoadFingerprint
 from asterism_proto.indexes import Index
 from asterism_proto.schema import Schema
 
@@ -38,6 +39,9 @@ class Task:
     sources: tuple[Path, ...] = ()
     """Outputs of finished builds of the space, from which units of the same input are linked; the first is asked first."""
 
+    fingerprints: tuple[LoadFingerprint, ...] = ()
+    """Of the loads, as the catalog knows: the checkpoint is compared with them before anything is built."""
+
     @classmethod
     def read(cls, path: Path) -> Task:
         """The task in a JSON file; InvalidRequest says what is missing."""
@@ -55,6 +59,7 @@ class Task:
                 checkpoint_rows=int(data.get("checkpoint_rows") or 1 << 18),
                 indexes=tuple(Index(**index) for index in data.get("indexes") or ()),
                 sources=tuple(Path(source) for source in data.get("sources") or ()),
+                fingerprints=tuple(LoadFingerprint.from_dict(load) for load in data.get("fingerprints") or ()),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InvalidRequest(f"build task {path}: {error!r}; expected space_id, schema, parts, cut, loads, checkpoint, output") from error

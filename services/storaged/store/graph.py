@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_proto import validation
+from asterism_proto import fingerprints, validation
 from asterism_proto.arrays import Frame, decode, encode
 from asterism_proto.durable import sync_folder
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
+from asterism_proto.fingerprints import Accumulator, LoadFingerprint, PartFingerprint
 from asterism_proto.schema import Schema
 from asterism_proto.v1.common_pb2 import Empty
 from asterism_proto.v1.storaged_pb2 import BlockKind
@@ -67,6 +68,10 @@ _REMEDY = "restore this storaged from a replica or a backup, or load again"
 _HEAD = struct.Struct("<II")
 _RECORD = struct.Struct("<IIIxxxxqq")
 RECORD_BYTES = _RECORD.size
+
+
+class InvalidContent(Corrupt):
+    """A value is what was written, but holds what no write may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +216,50 @@ class GraphStore:
         found = [_RECORD.unpack(record)[:2] for _, record in self._records(part, loads)]
         return sum(rows for rows, _ in found), sum(size for _, size in found)
 
+    def fingerprints(self, load_id: int, extents: Iterable[tuple[int, int, int]] | None = None) -> dict[int, PartFingerprint]:
+        """Return the fingerprints of what a load has written so far, by partition.
+
+        Parameters
+        ----------
+        load_id : int
+        extents : iterable of (int, int, int), optional
+            (partition, kind, type) of its blocks, where that is known; else everything is searched.
+        """
+        with self._lock:
+            searched = sorted(self._kinds if extents is None else self._kinds.intersection(extents))
+        found: dict[int, Accumulator] = {}
+        for part, kind, type_id in searched:
+            prefix = keys.load_prefix(part, kind, type_id, load_id)
+            for raw, record in self._engine.scan(INDEX, prefix, keys.after(prefix)):
+                rows, size = unpacked_record(keys.parse_block_key(raw), record)[:2]
+                found.setdefault(part, Accumulator()).add(keys.without_load(raw), record, rows, size)
+        return {part: accumulator.of(part) for part, accumulator in found.items()}
+
+    def verify(self, part: int, expected: Sequence[LoadFingerprint]) -> int:
+        """Compare the records of a partition with the fingerprints of committed loads.
+
+        Returns
+        -------
+        int
+            How many loads have no fingerprint.
+
+        Raises
+        ------
+        FingerprintMismatch
+            Naming the load, the partition and what differs.
+        """
+        known = {load.load_id for load in expected if load.known}
+        found: dict[int, Accumulator] = {}
+        prefix = keys.part_prefix(part)
+        for raw, record in self._engine.scan(INDEX, prefix, keys.after(prefix)):
+            key = keys.parse_block_key(raw)
+            if key.load_id in known:
+                if len(record) != RECORD_BYTES:
+                    raise Corrupt(f"{key}: its record has {len(record)} bytes; expected {RECORD_BYTES}; {_REMEDY}")
+                rows, size, _, _, _ = _RECORD.unpack(record)
+                found.setdefault(key.load_id, Accumulator()).add(keys.without_load(raw), record, rows, size)
+        return fingerprints.check(part, {load_id: each.of(part) for load_id, each in found.items()}, expected)
+
     def rows_of(self, kept: Kept) -> int:
         """The rows of one value."""
         return int(_RECORD.unpack(kept[1])[0])
@@ -257,7 +306,7 @@ class GraphStore:
         ids = sections[ID_SECTION[key.kind & ~COLUMNS]]
         found = (int(ids.min()), int(ids.max())) if rows else (-1, -1)
         if found != (lowest, highest):
-            raise Corrupt(f"{key}: it holds ids from {found[0]} to {found[1]}, its record says {lowest} to {highest}")
+            raise InvalidContent(f"{key}: it holds ids from {found[0]} to {found[1]}, its record says {lowest} to {highest}")
 
     def _adopt(self, batch: Sequence[Kept]) -> None:
         if not batch:
@@ -425,7 +474,7 @@ def check_value(schema: Schema, key: BlockKey, rows: int, sections: Arrays) -> N
     try:
         validation.check_stored(schema, key.kind & ~COLUMNS, key.type_id, sections, rows, key.part, part_of, columns=columns)
     except InvalidRequest as error:
-        raise Corrupt(f"{key}: {error.message}; {_REMEDY}") from error
+        raise InvalidContent(f"{key}: {error.message}; {_REMEDY}") from error
 
 
 def intact(key: BlockKey, record: bytes, value: bytes) -> Kept:

@@ -49,6 +49,11 @@ def parse_block_key(raw: bytes) -> BlockKey:
     return BlockKey(*_BLOCK.unpack(raw))
 
 
+def without_load(raw: bytes) -> bytes:
+    """Return a block's key without its load: 13 bytes, as fingerprints have it."""
+    return raw[:5] + raw[13:]
+
+
 def type_prefix(part: int, kind: int, type_id: int) -> bytes:
     """Every block of one kind and type in one part begins with these 5 bytes."""
     return _TYPE.pack(part, kind, type_id)

@@ -1,0 +1,154 @@
+"""Fingerprints of what a load wrote to a partition, over the index records of its blocks.
+
+A fingerprint does not depend on the order of the records, on the host, or on the load's id (which
+differs between a space and its restored copy): the checksum is the sum modulo 2^128 of
+BLAKE2b-128 over each record's key without the load id, followed by the record. Records carry the
+size and crc32 of their values, so that a fingerprint is taken without reading any value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from asterism_proto.errors import Corrupt, InvalidRequest
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as meta
+
+CHECKSUM_BYTES = 16
+_MODULUS = 1 << (8 * CHECKSUM_BYTES)
+
+
+class FingerprintMismatch(Corrupt):
+    """What a load wrote is not what was committed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartFingerprint:
+    """What one load wrote to one partition."""
+
+    part: int
+    blocks: int
+    """Values of the graph database."""
+    rows: int
+    size: int
+    """Bytes of the values' bodies."""
+    checksum: int
+    """Below 2^128."""
+
+    def __str__(self) -> str:
+        """Return it in words, for messages."""
+        return f"{self.blocks} blocks, {self.rows} rows, {self.size} bytes, checksum {self.checksum:032x}"
+
+    def to_proto(self) -> pb.PartFingerprint:
+        """Return it as it travels."""
+        checksum = self.checksum.to_bytes(CHECKSUM_BYTES, "little")
+        return pb.PartFingerprint(part=self.part, blocks=self.blocks, rows=self.rows, bytes=self.size, checksum=checksum)
+
+    @classmethod
+    def from_proto(cls, message: pb.PartFingerprint) -> PartFingerprint:
+        """Return the fingerprint in a message; InvalidRequest where it is none."""
+        if len(message.checksum) != CHECKSUM_BYTES:
+            raise InvalidRequest(f"checksum of partition {message.part}: {len(message.checksum)} bytes; expected {CHECKSUM_BYTES}")
+        checksum = int.from_bytes(message.checksum, "little")
+        return cls(part=message.part, blocks=message.blocks, rows=message.rows, size=message.bytes, checksum=checksum)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadFingerprint:
+    """What one committed load wrote, as far as the catalog knows."""
+
+    load_id: int
+    commit: int
+    known: bool
+    """False for loads that were committed before fingerprints were kept: they are not compared."""
+    parts: Mapping[int, PartFingerprint] = field(default_factory=dict)
+    """By partition; a partition that is left out has no block of the load."""
+
+    @classmethod
+    def from_proto(cls, message: meta.LoadFingerprint) -> LoadFingerprint:
+        """Return the fingerprints in a message."""
+        parts = {part.part: PartFingerprint.from_proto(part) for part in message.parts}
+        return cls(load_id=message.load_id, commit=message.commit, known=message.fingerprinted, parts=parts)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values, for JSON."""
+        parts = [[p.part, p.blocks, p.rows, p.size, f"{p.checksum:x}"] for p in self.parts.values()]
+        return {"load_id": self.load_id, "commit": self.commit, "known": self.known, "parts": parts}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, object]) -> LoadFingerprint:
+        """Return what `to_dict` gave."""
+        found: dict[int, PartFingerprint] = {}
+        rows = data["parts"]
+        assert isinstance(rows, list)
+        for part, blocks, count, size, checksum in rows:
+            found[part] = PartFingerprint(part=part, blocks=blocks, rows=count, size=size, checksum=int(checksum, 16))
+        return cls(load_id=int(str(data["load_id"])), commit=int(str(data["commit"])), known=bool(data["known"]), parts=found)
+
+
+@dataclass(slots=True)
+class Accumulator:
+    """Adds index records to a fingerprint, in any order."""
+
+    blocks: int = 0
+    rows: int = 0
+    size: int = 0
+    checksum: int = 0
+
+    def add(self, key: bytes, record: bytes, rows: int, size: int) -> None:
+        """Add one record.
+
+        Parameters
+        ----------
+        key : bytes
+            The key of the record without the load id.
+        record : bytes
+        rows, size : int
+            As the record says.
+        """
+        self.blocks += 1
+        self.rows += rows
+        self.size += size
+        digest = hashlib.blake2b(key + record, digest_size=CHECKSUM_BYTES).digest()
+        self.checksum = (self.checksum + int.from_bytes(digest, "little")) % _MODULUS
+
+    def of(self, part: int) -> PartFingerprint:
+        """Return the fingerprint of all that was added."""
+        return PartFingerprint(part=part, blocks=self.blocks, rows=self.rows, size=self.size, checksum=self.checksum)
+
+
+def check(part: int, found: Mapping[int, PartFingerprint], expected: Iterable[LoadFingerprint]) -> int:
+    """Compare what a partition holds of committed loads with what the catalog knows.
+
+    Parameters
+    ----------
+    part : int
+    found : mapping of int to PartFingerprint
+        By load id; a load that is left out has no block in this partition.
+    expected : iterable of LoadFingerprint
+
+    Returns
+    -------
+    int
+        How many loads could not be compared, for they were committed before fingerprints were kept.
+
+    Raises
+    ------
+    FingerprintMismatch
+        Naming the load, the partition and what differs.
+    """
+    unknown = 0
+    for load in expected:
+        if not load.known:
+            unknown += 1
+            continue
+        committed, held = load.parts.get(part), found.get(load.load_id)
+        if committed != held:
+            raise FingerprintMismatch(
+                f"load {load.load_id} (commit {load.commit}), partition {part}: {held or 'no blocks'}; "
+                f"committed were {committed or 'no blocks'}. Its blocks were changed since; "
+                "restore the space from a backup, or load it again"
+            )
+    return unknown
