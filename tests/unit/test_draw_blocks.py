@@ -108,7 +108,7 @@ def test_blocks_give_the_same_bytes(call: str, version: draw.Version, monkeypatc
         of = blocks.blocks
         for module in CUT:
             patch.setattr(module, "blocks", lambda count, first, checkpoint, most=3: of(count, 3, checkpoint, most=3))
-            for name in ("DRAWS", "NODES"):
+            for name in ("DRAWS", "NODES", "EDGES", "_FEW"):
                 patch.setattr(module, name, 3, raising=False)
         seen: list[int] = []
         pieces = arrays_of(CALLS[call](version, checkpoint=lambda: seen.append(1)))
@@ -132,6 +132,15 @@ def test_a_checkpoint_that_raises_stops_between_blocks() -> None:
     with pytest.raises(Deadline):
         any(begun.append(block) for block in blocks.blocks(100, 10, checkpoint))
     assert [block.stop for block in begun] == [10, 20, 30]
+
+
+def test_blocks_by_work_hold_so_much_of_it_or_one_node() -> None:
+    work = np.array([3, 3, 3, 50, 0, 0, 9, 1, 1])
+    seen: list[int] = []
+    found = [*blocks.by_work(work, 9, lambda: seen.append(1))]
+    assert [(block.start, block.stop) for block in found] == [(0, 3), (3, 4), (4, 7), (7, 9)]
+    assert len(seen) == 3
+    assert [*blocks.by_work(work[:0], 9, blocks.never)] == [slice(0, 0)]
 
 
 def test_blocks_follow_the_time_that_they_take() -> None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
+from numpy.typing import NDArray
+
 Checkpoint = Callable[[], object]
 """Raises where a request is to stop. Where it returns the seconds left, blocks are fitted to the time that they take."""
 DRAWS = 1 << 18
 """Draws of a first block: some milliseconds."""
-NODES = 1 << 12
+EDGES = 1 << 20
+"""Edges that a block of races looks at: some ten milliseconds."""
+NODES = 1 << 10
 """Nodes of a first block, where one of them may take many times what others take."""
 _LONG_S, _SHORT_S = 0.02, 0.005
 
@@ -50,6 +55,34 @@ def blocks(count: int, first: int, checkpoint: Checkpoint, *, most: int = 1 << 6
                 took = left - now
                 size = max(size // 2, 1) if took > _LONG_S else min(2 * size, most) if took < _SHORT_S else size
             left = now
+
+
+def by_work(work: NDArray[np.int64], most: int, checkpoint: Checkpoint) -> Iterator[slice]:
+    """Yield slices of nodes that take at most so much work together, or of one node that takes more; with a checkpoint between each two.
+
+    Parameters
+    ----------
+    work : int64[m]
+        Of each node.
+    most : int
+    checkpoint : callable
+        As of `Checkpoint`.
+
+    Yields
+    ------
+    slice
+        At least one: of nothing, where there is no node.
+    """
+    ends = np.cumsum(work)
+    begin = 0
+    while True:
+        done = int(ends[begin - 1]) if begin else 0
+        end = max(int(np.searchsorted(ends, done + most, side="right")), min(begin + 1, work.size))
+        yield slice(begin, end)
+        begin = end
+        if begin >= work.size:
+            return
+        checkpoint()
 
 
 def per_node(count: int) -> int:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from asterism_proto.errors import InvalidRequest
 from graphkit import rng
 from graphkit.jit import settled
-from storaged.draw.blocks import NODES, Checkpoint, blocks, never, per_node
+from storaged.draw.blocks import EDGES, Checkpoint, blocks, by_work, never, per_node
 from storaged.draw.lookup import Adjacencies, Located, adjacencies, adjacency, checked_edge_types, ends, located
 from storaged.draw.probability import Drawn, Source, place_probabilities
+from storaged.draw.top import degrees
 from storaged.draw.version import Version, checked_length, checked_outputs
 from storaged.kernel import different, distinct
 from storaged.kernel import neighbors as kernel
@@ -24,6 +25,8 @@ from storaged.store.image import EMPTY_F32, EMPTY_F64, EMPTY_U32, EMPTY_U64, Adj
 
 NEIGHBORS = 3
 """Beside the elements 1 and 2 under rng.RACE."""
+_FEW = 64
+"""Nodes up to which races are not cut into blocks."""
 _F32, _F64 = settled(EMPTY_F32), settled(EMPTY_F64)
 _U32, _U64 = settled(EMPTY_U32), settled(EMPTY_U64)
 
@@ -149,22 +152,19 @@ def neighbors(
     )
     size = ids.size * count
     answer = _Answer.empty(size, types=len(edge_types) > 1, weights=want_weights, eids=want_edge_ids, probabilities=want_probabilities)
-    first = per_node(count) if replace or (len(edge_types) == 1 and not different) else min(per_node(count), NODES)
-    for block in blocks(ids.size, first, checkpoint) if count else ():
+    racing = not replace and (len(edge_types) > 1 or different) and ids.size > _FEW
+    cut = blocks(ids.size, per_node(count), checkpoint)
+    if racing:  # races look at all edges of a node
+        held = degrees(version, edge_types=edge_types, node_type=node_type, ids=ids, types=types, direction=direction, checkpoint=checkpoint)
+        cut = by_work(held.sum(axis=1) + count, EDGES, checkpoint)
+    for block in cut if count else ():
         whole = block.stop - block.start == ids.size
         some, own, part = (ids, positions, answer) if whole else (ids[block], positions[block], answer.cut(block, count))
         for nodes in located(version, node_type, some, types if types is None or whole else types[block]):
             union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == nodes.type_id]
             if union:
                 _draw(version, nodes, union, settled(own[nodes.at] if nodes.at.size else own), law, part)
-    shape = (ids.size, count)
-    return NeighborDraws(
-        ids=answer.ids.reshape(shape),
-        types=None if answer.types is None else answer.types.reshape(shape),
-        weights=None if answer.weights is None else answer.weights.reshape(shape),
-        eids=None if answer.eids is None else answer.eids.reshape(shape),
-        probabilities=None if answer.probabilities is None else answer.probabilities.reshape(shape),
-    )
+    return answer.shaped((ids.size, count))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -197,6 +197,16 @@ class _Answer:
             weights=None if self.weights is None else self.weights[own],
             eids=None if self.eids is None else self.eids[own],
             probabilities=None if self.probabilities is None else self.probabilities[own],
+        )
+
+    def shaped(self, shape: tuple[int, int]) -> NeighborDraws:
+        """Return the columns by node."""
+        return NeighborDraws(
+            ids=self.ids.reshape(shape),
+            types=None if self.types is None else self.types.reshape(shape),
+            weights=None if self.weights is None else self.weights.reshape(shape),
+            eids=None if self.eids is None else self.eids.reshape(shape),
+            probabilities=None if self.probabilities is None else self.probabilities.reshape(shape),
         )
 
     @property
