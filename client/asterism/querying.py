@@ -197,7 +197,10 @@ def bind(name: str, value: Any, head: wire.QueryRequest, arrays: dict[str, NDArr
     elif isinstance(value, list | tuple) and value and all(isinstance(one, str) for one in value):
         head.parameters[name].texts.texts.extend(value)
     else:
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except (ValueError, OverflowError) as error:  # lists of different lengths, for example
+            raise InvalidRequest(f"parameter ${name}: expected a number, a text, or a rectangular array of either ({error})") from error
         if array.dtype.kind == "U":
             head.parameters[name].texts.texts.extend(array.reshape(-1).tolist())
             return

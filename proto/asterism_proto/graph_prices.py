@@ -123,7 +123,7 @@ def _subgraph(of: _Request) -> Price:
     if schema is not None:
         known = [(schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)) for edge in schema.edge_types]
         inward = head.direction == pb.IN
-        ends = lambda t: known[t][::-1] if inward else known[t] if t < len(known) else (0, 0)  # noqa: E731
+        ends = lambda t: (known[t][::-1] if inward else known[t]) if t < len(known) else (0, 0)  # noqa: E731
     reach = [(*ends(one.edge_type), of.counts.edges([one.edge_type]), tuple(one.counts)) for one in head.reach]
     disjoint = "disjoint" in head.DESCRIPTOR.fields_by_name and head.disjoint
     return prices.subgraph(of.nodes, reach, every=head.every, disjoint=disjoint, width=of.width(1) + 8)

@@ -326,7 +326,7 @@ def ranks(nodes: int, top: int, *, alpha: float, epsilon: float, existing: int, 
     rows = nodes * max(top, 0)
     pushes = 0.0
     if 0 < alpha <= 1 and 0 < epsilon <= 1:  # what is out of range is for the operator to refuse
-        pushes = min(1.0 / (alpha * epsilon), edges * (1.0 + math.log(1.0 / epsilon)) / alpha, 1e18)
+        pushes = min(1.0 / max(alpha * epsilon, 1e-300), edges * (1.0 + math.log(1.0 / epsilon)) / alpha, 1e18)
     scratch = min(existing, _RANKED_NODES) * _RANKED_BYTES + rows * 4
     return Price(formula=times(top=top, nodes=nodes), rows=rows, bytes=rows * 20 + nodes * _SCORE, scratch=scratch, steps=nodes * (int(pushes) + 1))
 

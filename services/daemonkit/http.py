@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import socket
 import threading
 import time
@@ -71,6 +72,19 @@ def _foreign(request: Request, length: int) -> str:
     return ""
 
 
+def _encodable(body: bytes) -> bool:
+    """Return whether every text in a JSON body has an encoding in UTF-8, which messages and stores need."""
+    if b"\\ud" not in body.lower():
+        return True
+    try:
+        json.dumps(json.loads(body), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    except (ValueError, RecursionError):  # no JSON: for the route to refuse
+        return True
+    return True
+
+
 def application(
     *,
     daemon: str,
@@ -96,6 +110,8 @@ def application(
             return _problem("InvalidRequest", f"host {host[:200]!r} is no name of this door; the setting http_names takes further ones", 403)
         if request.method not in _READING and (why := _foreign(request, int(length))):
             return _problem("InvalidRequest", why, 403)
+        if int(length) and not _encodable(await request.body()):
+            return _problem("InvalidRequest", "body: expected texts of Unicode characters; a lone surrogate (\\ud800 to \\udfff) is none", 422)
         try:
             return await proceed(request)
         except Exception as error:  # logged once, here: past this point uvicorn would tell the story again

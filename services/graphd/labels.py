@@ -66,6 +66,8 @@ def sample(sampling: Sampling, known: Labels, seed: int, count: int) -> Sections
     among = len(indptr) - 1
     if count < 0:
         raise InvalidRequest(f"count {count}: expected 0 or more labels")
+    if 8 * (count + 1) > REPLY_BYTES:  # before anything is drawn: the offsets alone take so much
+        raise InvalidRequest(f"count={count}: expected at most {REPLY_BYTES // 8 - 1} labels in one reply; ask for fewer at a time")
     if not among:
         raise NotFound(f"version {sampling.version.version} of space {sampling.space.name!r} has no node with a graph label")
     chosen = labels.choose(rng.key_of(seed, rng.LABEL), count, among)
