@@ -1,0 +1,129 @@
+"""Hostile HTTP requests to every route of a daemon, as its OpenAPI document lists them."""
+
+from __future__ import annotations
+
+import copy
+import http.client
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import numpy as np
+
+_DEEP: Any = []
+for _ in range(300):
+    _DEEP = [_DEEP]
+_TEXTS = [
+    "",
+    "0",
+    "-1",
+    "1",
+    "3.5",
+    "1e9",
+    "nope",
+    "x" * 3000,
+    "..",
+    "../../etc/passwd",
+    "a\x00b",
+    "%00",
+    "１２",
+    "'; DROP SPACE x",
+    "NaN",
+    "\ud800",
+    "true",
+    "*",
+]
+_NUMBERS = ["9" * 30, str(1 << 63), str(1 << 64), "-" + "9" * 30]
+VALUES: Sequence[Any] = [
+    *_TEXTS, *_NUMBERS, None, True, -1, 0, 1, 1 << 31, 1 << 63, 1 << 64, 10**400, 0.5, 1e308, float("nan"), float("inf"), [], {}, [[]], [None],
+    [1, "a"], [1, 2.5], [1 << 70], ["\ud800"], [[1], [2, 3]], {"a": 1}, {"": {}}, list(range(5000)), _DEEP,
+]  # fmt: skip
+_BODIES = (b"", b"{", b"[]", b"null", b'"x"', b"1", b"\xff\xfe", b'{"space": "\\ud800"}', b"[" * 5000, b'{"a": ' * 500, b"x" * 5000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRequest:
+    """A request as it is sent."""
+
+    method: str
+    target: str
+    body: bytes
+    described: str
+
+
+def requests(
+    document: Mapping[str, Any], rng: np.random.Generator, *, values: Mapping[str, str], bodies: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> Iterator[HttpRequest]:
+    """Give mutated requests to all routes in turn, without end.
+
+    Parameters
+    ----------
+    document : mapping
+        The OpenAPI document.
+    rng : numpy.random.Generator
+    values : mapping of str to str
+        Valid values of path and query parameters, by name.
+    bodies : mapping of str to sequence of mapping
+        Valid bodies by path.
+    """
+    routes = [(method.upper(), path, route) for path, methods in sorted(document["paths"].items()) for method, route in sorted(methods.items())]
+    while True:
+        for method, path, route in routes:
+            yield _mutated(method, path, route, rng, values, bodies.get(path, ()))
+
+
+def _mutated(
+    method: str, path: str, route: Mapping[str, Any], rng: np.random.Generator, values: Mapping[str, str], bodies: Sequence[Mapping[str, Any]]
+) -> HttpRequest:
+    target, query, edits = path, [], []
+    for parameter in route.get("parameters", []):
+        name = parameter["name"]
+        text = values.get(name, "")
+        if rng.integers(3) == 0:
+            text = str(_pick(rng, [*_TEXTS, *_NUMBERS]))
+            edits.append(f"{name}={text[:40]!r}")
+        encoded = text.encode("utf-8", "surrogatepass")
+        if parameter["in"] == "path":
+            target = target.replace(f"{{{name}}}", quote(encoded, safe=""))
+        elif rng.integers(2):
+            query += [(name, encoded)] * int(rng.integers(1, 3))
+    body = b""
+    if bodies:
+        body, edit = _body(_pick(rng, bodies), rng)
+        edits.append(edit)
+    return HttpRequest(
+        method=method, target=target + (f"?{urlencode(query)}" if query else ""), body=body, described=f"{method} {path}: {', '.join(edits)}"
+    )
+
+
+def _body(valid: Mapping[str, Any], rng: np.random.Generator) -> tuple[bytes, str]:
+    if rng.integers(8) == 0:
+        raw = _pick(rng, _BODIES)
+        return raw, f"body {raw[:40]!r}"
+    body, edits = copy.deepcopy(dict(valid)), []
+    for _ in range(int(rng.integers(1, 3))):
+        at, held = "", body
+        while True:
+            key = _pick(rng, [*held, "more"])
+            at += f".{key}"
+            if isinstance(held.get(key), dict) and held[key] and rng.integers(4):
+                held = held[key]
+                continue
+            break
+        held[key] = _pick(rng, VALUES)
+        edits.append(f"{at[1:]}={str(held[key])[:40]!r}")
+    return json.dumps(body).encode(), ", ".join(edits)
+
+
+def _pick(rng: np.random.Generator, of: Sequence[Any]) -> Any:
+    return of[int(rng.integers(len(of)))]
+
+
+def answer(connection: http.client.HTTPConnection, request: HttpRequest) -> tuple[int, bytes]:
+    """Send a request, and return the status and the body of the answer."""
+    headers = {"content-type": "application/json"} if request.body else {}
+    connection.request(request.method, request.target, request.body or None, headers)
+    with connection.getresponse() as reply:
+        return reply.status, reply.read()

@@ -1,0 +1,86 @@
+"""Requests of every method of metad's services, recorded at a metad in this process whose storageds are simulated."""
+
+from __future__ import annotations
+
+import contextlib
+
+from asterism_proto.errors import AsterismError
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as mpb
+from tests.kit.fuzzing.front import Recorder, Request
+from tests.kit.metad import Desk, edges, nodes
+
+FOLDER = "file:///srv/exports"
+HOSTS = {"s1": 1, "s2": 3}
+"""Storageds with their incarnations."""
+
+
+class FuzzedDesk(Desk):
+    """A metad with a published space, a restored one, open and committed loads, pins and jobs of every kind."""
+
+    def __init__(self) -> None:
+        super().__init__(allowed_addresses=FOLDER)
+        self.handlers = {**self.rooms.catalog_handlers, **self.rooms.beats_handlers}
+        self._recorder = self._transport = Recorder(self.handlers)
+        for uuid, incarnation in HOSTS.items():
+            self.beat(uuid, incarnation=incarnation)
+        self.beat("g1", role=mpb.GRAPHD)
+        self.create(if_not_exists=True)
+        self.create("victim")
+        self._load()
+        self.submit()
+        for uuid, incarnation in HOSTS.items():
+            self.build(uuid, incarnation=incarnation)
+        self.poll("g1", role=mpb.GRAPHD, known=5, wait_s=0.01)
+        self.dead("s1", 1, 2, 3)
+        self._read()
+        self._submit()
+
+    @property
+    def requests(self) -> list[Request]:
+        """The recorded requests."""
+        return self._recorder.requests
+
+    def _load(self) -> None:
+        load = self.begin(resume_key="key", source="a.csv")
+        self.register(load, edges(0, 100), nodes(1, 5), written=[0])
+        self.register(load, edges(2, 9), written=[1, 2])
+        self.ask("get_load", mpb.LoadRequest(load_id=load.load_id))
+        self.ask("commit_load", mpb.CommitLoadRequest(load_id=load.load_id, rejected=2, written=[0, 1, 2]))
+        self.ask("abandon_load", mpb.LoadRequest(load_id=self.begin().load_id))
+        self.begin()
+
+    def _read(self) -> None:
+        self.ask("describe_space", mpb.SpaceRequest(space="graph"))
+        self.ask("list_spaces", pb.Empty())
+        self.ask("list_hosts", pb.Empty())
+        self.ask("list_commits", mpb.ListCommitsRequest(space="graph", after=0))
+        self.ask("list_jobs", mpb.ListJobsRequest(space="graph", states=[pb.FINISHED], limit=5, before=9, kinds=["build"]))
+        self.ask("list_versions", mpb.SpaceRequest(space="graph"))
+        self.ask("get_manifest", mpb.ManifestRequest(space="graph", version=1))
+        self.ask("list_pins", mpb.ListPinsRequest(space="graph"))
+        pin = mpb.PinRequest(pin_id=self.ask("pin_version", mpb.PinVersionRequest(space="graph", version=1, term_s=60, owner="me")).pin_id)
+        self.ask("renew_pin", pin)
+        self.ask("release_pin", pin)
+        record = self.ask("export_space", mpb.ExportSpaceRequest(space="graph", version=1))
+        self.ask("import_space", mpb.ImportSpaceRequest(name="copy", record=record, address=f"{FOLDER}/a"))
+        self.ask("drop_space", mpb.DropSpaceRequest(space="victim", if_exists=True))
+
+    def _submit(self) -> None:
+        kinds: dict[str, dict[str, str]] = {
+            "audit": {},
+            "export-tables": {"format": "csv", "to": f"{FOLDER}/x"},
+            "compact": {},
+            "backup": {"to": f"{FOLDER}/y"},
+            "index": {"type": "author", "on": "weight", "kind": "range"},
+        }
+        for kind, options in kinds.items():
+            version = 1 if kind in ("audit", "export-tables", "backup") else 0
+            job = self.ask("submit_job", mpb.SubmitJobRequest(space="graph", kind=kind, options=options, version=version))
+        options = {"from": f"{FOLDER}/a", "sha256": "0" * 64}
+        self.ask("submit_job", mpb.SubmitJobRequest(space="copy", kind="restore", options=options))
+        number = mpb.JobRequest(job_id=job.job_id)
+        self.ask("get_job", number)
+        self.ask("stop_job", number)
+        with contextlib.suppress(AsterismError):  # it may be ending
+            self.ask("recover_job", number)
