@@ -5,9 +5,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 import uuid
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from asterism_proto.durable import make_folder, write_durably
@@ -27,6 +28,8 @@ class Identity:
     """Grows with every start, so that what an earlier one still says is told apart."""
     lock: int
     """File descriptor that holds the folder's lock."""
+    start: int = field(default_factory=lambda: secrets.randbits(63) | 1)
+    """Random number of this start: that of a copied folder has the same uuid, and may have the same incarnation."""
 
     def release(self) -> None:
         """Let another daemon have the folder."""

@@ -176,11 +176,11 @@ class BeatsApi:
         if not uuid:
             raise InvalidRequest("a poll without a uuid: every daemon has one, kept in its folder")
         self._check_cluster(uuid, request.cluster)
-        self._cluster.check(uuid, role, request.incarnation)
+        self._cluster.check(uuid, role, request.incarnation, request.start)
         until = min(time.monotonic() + min(max(request.wait_s, 0.0), _LONGEST_WAIT_S), call.deadline - _REPLY_S)
         if request.known_revision:
             self._board.wait_other(request.known_revision, until, call.is_active)
-            self._cluster.check(uuid, role, request.incarnation)
+            self._cluster.check(uuid, role, request.incarnation, request.start)
         return self._polls.reply(role, uuid)
 
     def find_dead_loads(self, request: mpb.LoadsHeld, call: Call) -> mpb.DeadLoads:

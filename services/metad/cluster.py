@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from asterism_proto.errors import InvalidRequest, Stale
+from asterism_proto.errors import Conflict, InvalidRequest, Stale
 from metad.ids import HostId, LoadId, SpaceId
 
 
@@ -37,6 +37,8 @@ class Word:
     free_bytes: int = 0
     held_bytes: int = 0
     """That its folder takes of the disk; 0: not known."""
+    start: int = 0
+    """Random number of the process; 0: not said."""
     dropped_loads: frozenset[LoadId] = frozenset()
     """Of the abandoned loads that it was told of: those that it holds no block of (storaged)."""
 
@@ -56,6 +58,8 @@ class Host:
     held: frozenset[tuple[SpaceId, int]] = frozenset()
     free_bytes: int = 0
     held_bytes: int = 0
+    start: int = 0
+    """Random number of its process; 0: not known."""
 
     def matters(self) -> tuple[str, str, int, bool]:
         """What others are told of it: while this stays, a beat changes nothing."""
@@ -90,8 +94,11 @@ class Cluster:
         """Those that are there, by uuid."""
         return sorted((host for host in self._hosts.values() if host.online and host.role is role), key=lambda host: host.uuid)
 
-    def check(self, uuid: HostId, role: Role, incarnation: int) -> None:
-        """Refuse a sender that another one with its uuid has followed (Stale) or that claims another role (InvalidRequest)."""
+    def check(self, uuid: HostId, role: Role, incarnation: int, start: int = 0) -> None:
+        """Refuse a sender that another one with its uuid has followed (Stale) or that claims another role (InvalidRequest).
+
+        Two processes with one uuid and one incarnation come from a copied folder: the first one is heard while it is online.
+        """
         known = self._hosts.get(uuid)
         if known is None:
             return
@@ -99,10 +106,16 @@ class Cluster:
             raise InvalidRequest(f"host {uuid} is a {known.role.name.lower()}, not a {role.name.lower()}; every daemon needs a folder of its own")
         if incarnation < known.incarnation:
             raise Stale(f"host {uuid}: incarnation {incarnation} is over, {known.incarnation} has started since; end this process")
+        copied = incarnation == known.incarnation and start != known.start and bool(start and known.start)
+        if copied and known.online:
+            raise Conflict(
+                f"host {uuid}: another process at {known.address} has this uuid and incarnation; one folder is a copy of the other: "
+                "end one of the two, and remove its folder"
+            )
 
     def after(self, word: Word, now_ms: int) -> Host:
         """What the sender of ``word`` becomes; Stale if it is fenced."""
-        self.check(word.uuid, word.role, word.incarnation)
+        self.check(word.uuid, word.role, word.incarnation, word.start)
         return Host(
             uuid=word.uuid,
             role=word.role,
@@ -114,6 +127,7 @@ class Cluster:
             held=word.held,
             free_bytes=word.free_bytes,
             held_bytes=word.held_bytes,
+            start=word.start,
         )
 
     def lapsed(self, now_ms: int) -> list[Host]:

@@ -306,6 +306,7 @@ def host_to(host: Host, *, parts: int = 0) -> mpb.Host:
         parts=parts,
         free_bytes=host.free_bytes,
         held_bytes=host.held_bytes,
+        start=host.start,
     )
 
 
@@ -321,6 +322,7 @@ def host_of(message: mpb.Host) -> Host:
         incarnation=message.incarnation,
         free_bytes=message.free_bytes,
         held_bytes=message.held_bytes,
+        start=message.start,
     )
 
 
@@ -339,5 +341,6 @@ def word_of(message: mpb.BeatRequest) -> Word:
         held=frozenset((SpaceId(held.space_id), held.version) for held in message.held),
         free_bytes=message.free_bytes,
         held_bytes=message.held_bytes,
+        start=message.start,
         dropped_loads=frozenset(LoadId(load) for load in message.dropped_loads),
     )

@@ -58,6 +58,8 @@ def read(folder: Path) -> meta.PollReply:
         data = path.read_bytes()
     except OSError as error:
         raise NotFound(f"{path}: {error.strerror}; open the folder once for writing, with mode 'w'") from error
+    if not data:
+        raise Corrupt(f"{path}: empty; open the folder once for writing, with mode 'w'")
     if data[-_TRAILER_BYTES : -_CRC.size] == _CRC_TAG:  # an earlier release has written none
         data, (crc,) = data[:-_TRAILER_BYTES], _CRC.unpack(data[-_CRC.size :])
         if zlib.crc32(data) != crc:

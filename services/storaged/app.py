@@ -166,7 +166,11 @@ class Storaged:
         """What is missing before it can answer; empty when it can."""
         refusal, fault = self._beats.fault, self._cluster.fault
         if refusal is not None and not fault:
-            fault = self._cluster.other(f"metad refuses it ({refusal.message})") if isinstance(refusal, Conflict) else refusal.message
+            fault = (
+                self._cluster.other(f"metad refuses it ({refusal.message})")
+                if isinstance(refusal, Conflict) and "cluster" in refusal.message
+                else refusal.message
+            )
         missing = [fault] if fault else [] if self._beats.heard() else ["metad has not answered yet"]
         if not self._compiled.is_set():
             missing.append(self._compile_fault or "kernels are being compiled")

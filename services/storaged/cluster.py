@@ -36,6 +36,12 @@ class Cluster:
                 '{"uuid": that of the host which `asterism status --json` says is offline, "incarnation": a larger one, "role": "storaged"}; '
                 "to join a cluster as a new host, start with an empty folder"
             )
+        spaces = self._file.with_name("spaces")
+        if not self.known and spaces.is_dir() and any(spaces.iterdir()):
+            raise Corrupt(
+                f"{self._file}: missing, though {spaces} has data: the first metad that answers, of whichever cluster, would have it removed. "
+                "Write the id of the cluster there (`cluster` in /status of its metad); to join a cluster as a new host, start with an empty folder"
+            )
 
     def check(self, said: str) -> None:
         """Take a word of the cluster ``said``, or refuse it with Conflict where the folder belongs to another one."""

@@ -56,6 +56,19 @@ def test_many_altered_bits_are_detected_or_harmless(tmp_path: Path) -> None:
     assert storage_faults.wrong(rows) == [], storage_faults.table(rows)
 
 
+def test_cut_empty_and_missing_files_are_detected_or_harmless(tmp_path: Path) -> None:
+    """A log that ends early is one whose last writes never came; what notices that is above the database.
+
+    A missing identity and a missing `cluster` are refused by `Cluster.check_identity` where there is data.
+    """
+    known = {("write-ahead log", "cut in half"), ("write-ahead log", "empty"), ("identity.json", "missing")}
+    closed = [subject for subject in storage_faults.subjects(tmp_path) if subject.moment != storage_faults.OPEN]
+    for subject in closed:
+        for (damage, file), outcome in storage_faults.damages(subject).items():
+            if (subject.kind.rpartition(": ")[2], damage) not in known:
+                assert outcome.split()[0] in ("equal", "Corrupt", "Conflict", "NotFound"), (subject.kind, subject.moment, damage, file, outcome)
+
+
 @pytest.mark.parametrize("pattern", ["*.log", "MANIFEST-*"])
 def test_every_altered_record_header_is_detected(unclean: Path, pattern: str) -> None:
     """RocksDB takes an altered length for a torn write, and loops at the type of a recycled log."""

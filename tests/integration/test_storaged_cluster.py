@@ -10,7 +10,7 @@ import pytest
 from tests.kit.metad import SCHEMA
 from tests.kit.waiting import HANG_S
 
-from asterism_proto.errors import Conflict
+from asterism_proto.errors import Conflict, Corrupt
 from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import metad_pb2 as mpb
 from daemonkit.calls import Handler, LocalTransport
@@ -130,3 +130,15 @@ def test_a_cluster_that_can_not_be_read_is_no_cluster_that_is_obeyed(tmp_path: P
         (tmp_path / "cluster").write_bytes(content)
         with pytest.raises(Conflict):
             Cluster(tmp_path / "cluster").check("one")
+
+
+def test_a_folder_with_data_and_without_its_cluster_is_refused(tmp_path: Path) -> None:
+    Cluster(tmp_path / "cluster").check_identity()
+    (tmp_path / "spaces").mkdir()
+    Cluster(tmp_path / "cluster").check_identity()
+    (tmp_path / "spaces" / "1").mkdir()
+    with pytest.raises(Corrupt, match="cluster: missing, though"):
+        Cluster(tmp_path / "cluster").check_identity()
+    (tmp_path / "cluster").write_text("one")
+    (tmp_path / "identity.json").write_text("{}")
+    Cluster(tmp_path / "cluster").check_identity()

@@ -13,7 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -94,11 +94,11 @@ def outcomes(subject: Subject, count: int) -> Counter[str]:
     return found
 
 
-def _outcome(subject: Subject, scratch: Path, file: Path, bit: int, expected: object) -> str:
+def _outcome(subject: Subject, scratch: Path, file: Path | None, bit: int, expected: object) -> str:
     try:
         return EQUAL if _read(subject, scratch, file, bit) == expected else DIFFERENT
     except AsterismError as error:
-        places = (file.name, str(scratch), str(subject.folder), "BlockKey(", "table block")
+        places = (str(scratch), str(subject.folder), "BlockKey(", "table block", "table of part")
         return type(error).__name__ if any(place in error.message for place in places) else f"UNNAMED {error.message}"
     except Exception as error:  # a daemon would end with a traceback
         return f"UNTYPED {error!r}"
@@ -129,6 +129,33 @@ def _scratch() -> Iterator[Path]:
     """A folder in memory where there is one: thousands of small databases are opened in it."""
     with tempfile.TemporaryDirectory(dir=_SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None) as folder:
         yield Path(folder)
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "cut in half": lambda path: _rewrite(path, path.read_bytes()[: path.stat().st_size // 2]),
+    "empty": lambda path: _rewrite(path, b""),
+    "missing": lambda path: path.unlink(),
+}
+
+
+def _rewrite(path: Path, content: bytes) -> None:
+    path.unlink()  # it may be a hard link: the others stay as they are
+    path.write_bytes(content)
+
+
+def damages(subject: Subject) -> dict[tuple[str, str], str]:
+    """Damage each file of a closed subject in each way; what reading comes to, by (damage, file)."""
+    found = {}
+    with _scratch() as scratch:
+        whole = replace(subject, copied=True)
+        expected = _read(whole, scratch, None, 0)
+        for name, damage in DAMAGES.items():
+            for file in subject.files:
+                shutil.rmtree(scratch / "damaged", ignore_errors=True)
+                shutil.copytree(subject.folder, scratch / "damaged")
+                damage(scratch / "damaged" / file)
+                found[name, file.name] = _outcome(replace(whole, folder=scratch / "damaged"), scratch, None, 0, expected)
+    return found
 
 
 # -- what is read ---------------------------------------------------------------------------------------------------

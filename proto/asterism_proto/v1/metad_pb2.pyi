@@ -276,7 +276,7 @@ class JobList(_message.Message):
     def __init__(self, jobs: _Optional[_Iterable[_Union[_common_pb2.Job, _Mapping]]] = ..., next_before: _Optional[int] = ..., total: _Optional[int] = ...) -> None: ...
 
 class Host(_message.Message):
-    __slots__ = ("uuid", "role", "address", "http_address", "online", "last_beat_ms", "incarnation", "parts", "free_bytes", "held_bytes")
+    __slots__ = ("uuid", "role", "address", "http_address", "online", "last_beat_ms", "incarnation", "parts", "free_bytes", "held_bytes", "start")
     UUID_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
@@ -287,6 +287,7 @@ class Host(_message.Message):
     PARTS_FIELD_NUMBER: _ClassVar[int]
     FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
     HELD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
     uuid: str
     role: Role
     address: str
@@ -297,7 +298,8 @@ class Host(_message.Message):
     parts: int
     free_bytes: int
     held_bytes: int
-    def __init__(self, uuid: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., online: bool = ..., last_beat_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., parts: _Optional[int] = ..., free_bytes: _Optional[int] = ..., held_bytes: _Optional[int] = ...) -> None: ...
+    start: int
+    def __init__(self, uuid: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., online: bool = ..., last_beat_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., parts: _Optional[int] = ..., free_bytes: _Optional[int] = ..., held_bytes: _Optional[int] = ..., start: _Optional[int] = ...) -> None: ...
 
 class HostList(_message.Message):
     __slots__ = ("hosts",)
@@ -404,7 +406,7 @@ class HeldVersion(_message.Message):
     def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ...) -> None: ...
 
 class BeatRequest(_message.Message):
-    __slots__ = ("role", "uuid", "incarnation", "address", "http_address", "tasks", "held", "free_bytes", "dropped_loads", "cluster", "held_bytes")
+    __slots__ = ("role", "uuid", "incarnation", "address", "http_address", "tasks", "held", "free_bytes", "dropped_loads", "cluster", "held_bytes", "start")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
@@ -416,6 +418,7 @@ class BeatRequest(_message.Message):
     DROPPED_LOADS_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
     HELD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
     role: Role
     uuid: str
     incarnation: int
@@ -427,7 +430,8 @@ class BeatRequest(_message.Message):
     dropped_loads: _containers.RepeatedScalarFieldContainer[int]
     cluster: str
     held_bytes: int
-    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskReport, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[HeldVersion, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., dropped_loads: _Optional[_Iterable[int]] = ..., cluster: _Optional[str] = ..., held_bytes: _Optional[int] = ...) -> None: ...
+    start: int
+    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskReport, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[HeldVersion, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., dropped_loads: _Optional[_Iterable[int]] = ..., cluster: _Optional[str] = ..., held_bytes: _Optional[int] = ..., start: _Optional[int] = ...) -> None: ...
 
 class BeatReply(_message.Message):
     __slots__ = ("revision", "lease_s")
@@ -438,20 +442,22 @@ class BeatReply(_message.Message):
     def __init__(self, revision: _Optional[int] = ..., lease_s: _Optional[float] = ...) -> None: ...
 
 class PollRequest(_message.Message):
-    __slots__ = ("role", "uuid", "incarnation", "known_revision", "wait_s", "cluster")
+    __slots__ = ("role", "uuid", "incarnation", "known_revision", "wait_s", "cluster", "start")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     KNOWN_REVISION_FIELD_NUMBER: _ClassVar[int]
     WAIT_S_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
     role: Role
     uuid: str
     incarnation: int
     known_revision: int
     wait_s: float
     cluster: str
-    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., known_revision: _Optional[int] = ..., wait_s: _Optional[float] = ..., cluster: _Optional[str] = ...) -> None: ...
+    start: int
+    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., known_revision: _Optional[int] = ..., wait_s: _Optional[float] = ..., cluster: _Optional[str] = ..., start: _Optional[int] = ...) -> None: ...
 
 class TaskOrder(_message.Message):
     __slots__ = ("task_id", "job_id", "attempt", "kind", "space_id", "parts", "cut", "loads", "commits", "options", "version", "manifest", "indexes")
