@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.kit import zygote
 from tests.kit.waiting import HANG_S
 
 from asterism import connect
@@ -37,8 +38,7 @@ class Command:
 
     def __call__(self, *arguments: object, expect: ExitCode = ExitCode.DONE) -> Any:
         """The JSON document of a command; of one that fails, the line that it says."""
-        command = [sys.executable, "-m", "asterism.cli", "--address", self.address, "--json", *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        done = zygote.run("asterism.cli", "--address", self.address, "--json", *map(str, arguments))
         assert done.returncode == expect, done.stderr + done.stdout
         if expect not in (ExitCode.DONE, ExitCode.FAILED):
             assert done.stdout == ""
@@ -309,8 +309,7 @@ def test_a_folder_that_is_not_there_is_made_by_no_command_that_reads_or_needs_a_
         (nowhere, "there is no such folder", ("job", "submit", "shop")),
         (empty, "there are no graphs in it", ("status",)),
     ):
-        command = [sys.executable, "-m", "asterism.cli", *arguments, "--path", str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        done = zygote.run("asterism.cli", *arguments, "--path", str(folder))
         assert (done.returncode, done.stdout) == (ExitCode.NOT_FOUND, "")
         assert f"{folder}: {told}" in done.stderr
     assert not nowhere.exists()
@@ -352,8 +351,7 @@ def test_what_people_read_of_the_rarer_operators(asterism: Command, typed: str, 
 
 def test_what_a_served_folder_has_published_is_read_beside_its_server_which_alone_writes(asterism: Command) -> None:
     def at_folder(*arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "asterism.cli", *map(str, arguments), "--path", asterism.told["path"]]
-        return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        return zygote.run("asterism.cli", *map(str, arguments), "--path", asterism.told["path"])
 
     told = at_folder("sample", "nodes", "shop", "-n", 3, "--type", "item", "--seed", 5)
     assert (told.returncode, told.stdout.count("item")) == (0, 3)

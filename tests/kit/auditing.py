@@ -14,6 +14,7 @@ from storaged.build.progress import Progress
 from storaged.reread.audit import audit
 from storaged.reread.task import Task
 from tests.kit.building import Built
+from tests.kit.waiting import HANG_S
 
 
 def audited(made: Built, schema: Schema, images: dict[int, str]) -> None:
@@ -33,6 +34,8 @@ def audited(made: Built, schema: Schema, images: dict[int, str]) -> None:
         totals=tuple(total for result in made.results for total in result.totals),
         build=made.output,
         output="",
+        address="",
+        remote_timeout_s=HANG_S,
         options={},
     )
     audit(task, Progress(io.StringIO()))

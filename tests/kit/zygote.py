@@ -26,7 +26,15 @@ from tests.kit.waiting import HANG_S
 ROOT = Path(__file__).resolve().parents[2]
 _MAX_MESSAGE = 1 << 20
 _AT_START = ("PYTHON", "NUMBA", "GRPC", "LD_", "OMP_", "OPENBLAS", "MKL", "ASTERISM_KERNEL", "ASTERISM_CACHE")
-_PRELOADED = ("metad.__main__", "storaged.__main__", "graphd.__main__", "storaged.build.__main__", "storaged.reread.__main__")
+_PRELOADED = (
+    "metad.__main__",
+    "storaged.__main__",
+    "graphd.__main__",
+    "storaged.build.__main__",
+    "storaged.reread.__main__",
+    "standalone.app",
+    "asterism.cli.app",
+)
 
 
 def at_start(environment: Mapping[str, str]) -> dict[str, str]:
