@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.kit.metad import SCHEMA, finished
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, let_pass
 
 from asterism_proto.errors import NotFound, Unavailable
 from asterism_proto.methods import BEATS, CATALOG
@@ -281,3 +281,18 @@ def test_a_stopping_metad_sends_parked_polls_home(tmp_path: Path) -> None:
     with pytest.raises(Unavailable):  # at the end of its time it would be answered
         pending.result()
     door.close()
+
+
+def test_an_idle_http_server_wakes_once_a_second(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks: list[int] = []
+    server = type(door.metad._http._server)  # type: ignore[union-attr]
+    plain = server.on_tick
+
+    async def counted(self: Any, counter: int) -> bool:
+        ticks.append(counter)
+        return bool(await plain(self, counter))
+
+    monkeypatch.setattr(server, "on_tick", counted)
+    begun = time.monotonic()
+    let_pass(2.0)
+    assert len(ticks) <= time.monotonic() - begun + 1
