@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from asterism_proto.errors import AsterismError
+from asterism_proto.methods import BEATS
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from tests.kit.fuzzing.front import Recorder, Request
@@ -48,7 +49,10 @@ class FuzzedDesk(Desk):
         self.ask("get_load", mpb.LoadRequest(load_id=load.load_id))
         self.ask("commit_load", mpb.CommitLoadRequest(load_id=load.load_id, rejected=2, written=[0, 1, 2]))
         self.ask("abandon_load", mpb.LoadRequest(load_id=self.begin().load_id))
-        self.begin()
+        written = self.begin()
+        self.register(written, edges(0, 100))
+        self._transport.call(BEATS["admit_load"], mpb.AdmitLoadRequest(uuid="s1", space_id=1, load_id=written.load_id, chunk=0), 10.0)
+        self._transport.call(BEATS["list_fingerprints"], mpb.ListFingerprintsRequest(uuid="s1", space_id=1, cut=9, parts=[0, 1]), 10.0)
 
     def _read(self) -> None:
         self.ask("describe_space", mpb.SpaceRequest(space="graph"))
