@@ -82,12 +82,16 @@ class Extents:
 
     def contain(self, base: int, offset: int, size: int) -> bool:
         """Return whether ``size`` bytes from ``base + offset`` on lie in the array that ``base`` is in."""
+        if size == 0:
+            return True
         table = self._tables[-1]
         n = int(table[0])
         at = int(np.searchsorted(table[1 : n + 1], np.uint64(base), side="right")) - 1
-        extents = [(int(table[1 + at]), int(table[1 + n + at]))] if at >= 0 else []
-        extents += [(int(start), int(end)) for start, end in self.ring[1:].reshape(-1, 2)]
-        return size == 0 or any(start <= base < end and start <= base + offset and base + offset + size <= end for start, end in extents)
+        if at >= 0 and _inside(int(table[1 + at]), int(table[1 + n + at]), base, offset, size):
+            return True
+        noted = self.ring[1:].reshape(-1, 2)
+        near = noted[(noted[:, 0] <= np.uint64(base)) & (np.uint64(base) < noted[:, 1])]
+        return any(_inside(int(start), int(end), base, offset, size) for start, end in near)
 
     def _drop(self, extent: tuple[int, int], token: int) -> None:
         with self._lock:
@@ -104,6 +108,10 @@ class Extents:
         table = np.concatenate([[np.uint64(len(extents))], extents[:, 0], extents[:, 1]]).astype(np.uint64)
         self._tables.append(table)
         self.control[0] = table.ctypes.data
+
+
+def _inside(start: int, end: int, base: int, offset: int, size: int) -> bool:
+    return start <= base < end and start <= base + offset and base + offset + size <= end
 
 
 EXTENTS = Extents()

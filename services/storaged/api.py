@@ -18,6 +18,7 @@ from storaged import draw, received
 from storaged.admission import Admissions
 from storaged.holdings import Holdings
 from storaged.operators import Operators, stepped_of, until_of, variates_of
+from storaged.requests import validate
 from storaged.restricting import CONDITIONS_BYTES, Restricting
 
 Sections = dict[str, NDArray[Any]]
@@ -108,7 +109,7 @@ class StoreApi(Restricting, Operators):
         """This storaged's share of global draws of nodes."""
         head: Any = request.head
         stops: dict[str, Any] = {"checkpoint": call.remaining}
-        version = self._version(head.at, call, globally=not (head.rest or head.race)).weighed(head.weight, draw.NODE, head.types)
+        version = self._version(request, call, globally=0 if head.rest or head.race else draw.NODE).weighed(head.weight, draw.NODE, head.types)
         if head.rest:
             rest = draw.rest_of_nodes(version, types=list(head.types), parts=list(head.parts), **_taken(request), **stops)
             return Frame(pb.DrawNodesReply(), {"rest": rest})
@@ -123,7 +124,7 @@ class StoreApi(Restricting, Operators):
         """This storaged's share of global draws of edges."""
         head: Any = request.head
         stops: dict[str, Any] = {"checkpoint": call.remaining}
-        version = self._version(head.at, call, globally=not (head.rest or head.race)).weighed(head.weight, draw.EDGE, head.types)
+        version = self._version(request, call, globally=0 if head.rest or head.race else draw.EDGE).weighed(head.weight, draw.EDGE, head.types)
         if head.rest:
             rest = draw.rest_of_edges(version, types=list(head.types), parts=list(head.parts), **_taken(request), **stops)
             return Frame(pb.DrawEdgesReply(), {"rest": rest})
@@ -140,8 +141,8 @@ class StoreApi(Restricting, Operators):
         """Neighbors of the nodes that live here."""
         head: Any = request.head
         until = until_of(request)
-        ranges = self._ranges(head.at) if until is None and not head.different else {}
-        version = (self._whole(head.at) if ranges else self._version(head.at, call)).weighed(head.weight, draw.EDGE, head.edge_types)
+        ranges = self._ranges(request) if until is None and not head.different else {}
+        version = (self._checked(request) if ranges else self._version(request, call)).weighed(head.weight, draw.EDGE, head.edge_types)
         asked: dict[str, Any] = {
             "edge_types": list(head.edge_types),
             "node_type": head.node_type,
@@ -170,7 +171,7 @@ class StoreApi(Restricting, Operators):
     def expand(self, request: Frame, call: Call) -> Frame:
         """A hop of a subgraph from the nodes that live here."""
         head: Any = request.head
-        version = self._version(head.at, call).weighed(head.weight, draw.EDGE, [along.edge_type for along in head.along])
+        version = self._version(request, call).weighed(head.weight, draw.EDGE, [along.edge_type for along in head.along])
         how, sections = _expansion(head), Sections()
         for along in head.along:
             near = draw.ends(version, along.edge_type, head.direction)[0]
@@ -186,7 +187,7 @@ class StoreApi(Restricting, Operators):
     def grow(self, request: Frame, call: Call) -> Frame:
         """A whole subgraph from seeds, where all parts are held here."""
         head: Any = request.head
-        version = self._version(head.at, call).weighed(head.weight, draw.EDGE, [reach.edge_type for reach in head.reach])
+        version = self._version(request, call).weighed(head.weight, draw.EDGE, [reach.edge_type for reach in head.reach])
         sections = draw.grow(
             version,
             _expansion(head),
@@ -204,6 +205,7 @@ class StoreApi(Restricting, Operators):
     def walk(self, request: Frame, call: Call) -> Frame:
         """Walks, as far as they stay here."""
         head: Any = request.head
+        version = self._version(request, call)
         ids, kinds = request.array("ids", "int64"), request.optional("types", "int32")
         kinds = np.full(len(ids), head.node_type, np.int32) if kinds is None and head.node_type >= 0 else kinds
         rules = draw.Rules(
@@ -218,7 +220,7 @@ class StoreApi(Restricting, Operators):
             want_edge_ids=head.want_edge_ids,
         )
         followed = [edge_type for step in head.steps for edge_type in step.edge_types]
-        version = self._version(head.at, call).weighed(head.weight, draw.EDGE, followed)
+        version = version.weighed(head.weight, draw.EDGE, followed)
         if head.paths:
             whole = draw.paths(version, rules, draw.Places.begun(ids, kinds, request.array("positions", "int64"), rules), call.remaining)
             return Frame(pb.WalkReply(), _present(nodes=whole.nodes, types=whole.types, eids=whole.eids))
@@ -244,7 +246,7 @@ class StoreApi(Restricting, Operators):
         """Which nodes that live here have an edge to their targets."""
         head: Any = request.head
         joined = draw.are_joined(
-            self._version(head.at, call),
+            self._version(request, call),
             edge_types=list(head.edge_types),
             ids=request.array("ids", "int64"),
             kinds=request.optional("types", "int32"),
@@ -260,7 +262,7 @@ class StoreApi(Restricting, Operators):
     def read_neighbors(self, request: Frame, call: Call) -> Frame:
         """All neighbors of the nodes that live here, or the heaviest."""
         head: Any = request.head
-        version, near = self._version(head.at, call).weighed(head.weight, draw.EDGE, head.edge_types), _near(request)
+        version, near = self._version(request, call).weighed(head.weight, draw.EDGE, head.edge_types), _near(request)
         if head.top:
             found = draw.top_neighbors(version, count=head.top, want_edge_ids=head.want_edge_ids, checkpoint=call.remaining, **near)
         else:
@@ -272,57 +274,67 @@ class StoreApi(Restricting, Operators):
         """How many edges the nodes that live here have, or what they weigh."""
         head: Any = request.head
         if head.measures:
-            version = self._version(head.at, call).weighed(head.weight, draw.EDGE, head.edge_types)
+            version = self._version(request, call).weighed(head.weight, draw.EDGE, head.edge_types)
             return Frame(
                 pb.ReadDegreesReply(), {"measures": draw.measures(version, uniform=head.uniform, checkpoint=call.remaining, **_near(request))}
             )
-        return Frame(pb.ReadDegreesReply(), {"degrees": draw.degrees(self._version(head.at, call), checkpoint=call.remaining, **_near(request))})
+        return Frame(pb.ReadDegreesReply(), {"degrees": draw.degrees(self._version(request, call), checkpoint=call.remaining, **_near(request))})
 
     def read_node_features(self, request: Frame, call: Call) -> Frame:
         """Feature columns of nodes that live here."""
         head: Any = request.head
-        version = self._version(head.at, call).weighed(head.weight, draw.NODE, [head.type_id])
+        version = self._version(request, call).weighed(head.weight, draw.NODE, [head.type_id])
         sections = draw.node_features(version, head.type_id, list(head.names), request.array("ids", "int64"))
         return Frame(pb.ReadNodeFeaturesReply(), sections)
 
     def read_edge_features(self, request: Frame, call: Call) -> Frame:
         """Feature columns of edges whose features live here."""
         head: Any = request.head
-        sections = draw.edge_features(self._version(head.at, call), head.type_id, list(head.names), request.array("eids", "int64"))
+        sections = draw.edge_features(self._version(request, call), head.type_id, list(head.names), request.array("eids", "int64"))
         return Frame(pb.ReadEdgeFeaturesReply(), sections)
 
     def read_nodes(self, request: Frame, call: Call) -> Frame:
         """A run of one part's nodes."""
         head: Any = request.head
-        version = self._version(head.at, call).weighed(head.weight, draw.NODE, [head.type_id])
+        version = self._version(request, call).weighed(head.weight, draw.NODE, [head.type_id])
         sections, cursor = draw.read_nodes(version, head.type_id, head.part, head.cursor, head.limit, list(head.names))
         return Frame(pb.ReadNodesReply(next_cursor=cursor), sections)
 
     def read_nodes_at(self, request: Frame, call: Call) -> Frame:
         """Nodes of parts that are held here, by place."""
         head: Any = request.head
-        ids = draw.nodes_at(self._version(head.at, call), head.type_id, request.array("parts", "int32"), request.array("places", "int64"))
+        ids = draw.nodes_at(self._version(request, call), head.type_id, request.array("parts", "int32"), request.array("places", "int64"))
         return Frame(pb.ReadNodesAtReply(), {"ids": ids})
 
     def read_edges_at(self, request: Frame, call: Call) -> Frame:
         """Edges of parts that are held here, by place."""
         head: Any = request.head
-        version = self._version(head.at, call).weighed(head.weight, draw.EDGE, [head.type_id])
+        version = self._version(request, call).weighed(head.weight, draw.EDGE, [head.type_id])
         return Frame(pb.ReadEdgesAtReply(), draw.edges_at(version, head.type_id, request.array("parts", "int32"), request.array("places", "int64")))
 
     def read_edges(self, request: Frame, call: Call) -> Frame:
         """A run of one part's edges."""
         head: Any = request.head
-        version = self._version(head.at, call).weighed(head.weight, draw.EDGE, [head.type_id])
+        version = self._version(request, call).weighed(head.weight, draw.EDGE, [head.type_id])
         sections, cursor = draw.read_edges(version, head.type_id, head.part, head.cursor, head.limit)
         return Frame(pb.ReadEdgesReply(next_cursor=cursor), sections)
 
     def _whole(self, at: pb.At) -> draw.Version:
         return self._holdings.version(at.space_id, at.version, at.digest)
 
-    def _version(self, at: pb.At, call: Call, *, globally: bool = False) -> draw.Version:
-        whole = self._whole(at)
-        return self._restricted(whole, at.where, call, globally=globally) if at.HasField("where") else whole
+    def _checked(self, request: Frame) -> draw.Version:
+        head: Any = request.head
+        whole = self._whole(head.at)
+        validate(request, whole)
+        return whole
+
+    def _version(self, request: Frame, call: Call, *, globally: int = 0) -> draw.Version:
+        head: Any = request.head
+        whole = self._checked(request)
+        if not head.at.HasField("where"):
+            return whole
+        covers = globally == head.at.where.element and set(head.types) <= set(head.at.where.types) if globally else False
+        return self._restricted(whole, head.at.where, call, globally=covers)
 
 
 def _admit_none(space_id: int, load_id: int, chunk: int, timeout_s: float) -> NoReturn:

@@ -49,14 +49,17 @@ class Operators(ABC):
     """Handlers of the Store service, one part of them."""
 
     @abstractmethod
-    def _version(self, at: pb.At, call: Call, *, globally: bool = False) -> draw.Version:
-        """The version that a request names; ``globally``: for global draws with replacement alone."""
+    def _version(self, request: Frame, call: Call, *, globally: int = 0) -> draw.Version:
+        """Return the version that a request names, after validation of the request.
+
+        ``globally`` is the element that is drawn, for global draws with replacement alone; 0 otherwise.
+        """
 
     def draw_numbered(self, request: Frame, call: Call) -> Frame:
         """Draws of nodes by their numbers."""
         head: Any = request.head
         drawn = draw.numbered_nodes(
-            self._version(head.at, call, globally=True).weighed(head.weight, draw.NODE, head.types),
+            self._version(request, call, globally=draw.NODE).weighed(head.weight, draw.NODE, head.types),
             types=list(head.types),
             numbers=request.array("numbers", "int64"),
             kinds=request.optional("kinds", "int32"),
@@ -72,7 +75,7 @@ class Operators(ABC):
         """The edges of nodes that live here to some others."""
         head: Any = request.head
         found = draw.edges_between(
-            self._version(head.at, call).weighed(head.weight, draw.EDGE, head.edge_types),
+            self._version(request, call).weighed(head.weight, draw.EDGE, head.edge_types),
             edge_types=list(head.edge_types),
             node_type=head.node_type,
             ids=request.array("ids", "int64"),
@@ -92,7 +95,7 @@ class Operators(ABC):
     def read_node_types(self, request: Frame, call: Call) -> Frame:
         """The types of nodes that live here."""
         head: Any = request.head
-        version, types = self._version(head.at, call), request.optional("types", "int32")
+        version, types = self._version(request, call), request.optional("types", "int32")
         return Frame(
             pb.ReadNodeTypesReply(), {"types": draw.node_types(version, head.node_type, request.array("ids", "int64"), types, call.remaining)}
         )
@@ -100,21 +103,21 @@ class Operators(ABC):
     def read_labels(self, request: Frame, call: Call) -> Frame:
         """A page of the graph labels of parts held here."""
         head: Any = request.head
-        sections, cursor = draw.read_labels(self._version(head.at, call), list(head.parts), head.cursor)
+        sections, cursor = draw.read_labels(self._version(request, call), list(head.parts), head.cursor)
         return Frame(pb.ReadLabelsReply(next_cursor=cursor), sections)
 
     def read_labelled(self, request: Frame, call: Call) -> Frame:
         """The nodes of graph labels."""
         head: Any = request.head
         sections = draw.read_labelled(
-            self._version(head.at, call), list(head.parts), request.array("indptr", "int64"), request.array("values", "uint8")
+            self._version(request, call), list(head.parts), request.array("indptr", "int64"), request.array("values", "uint8")
         )
         return Frame(pb.ReadLabelledReply(), sections)
 
     def read_spread(self, request: Frame, call: Call) -> Frame:
         """How the weights of a type are spread over the parts held here."""
         head: Any = request.head
-        version = self._version(head.at, call).weighed(head.weight, head.element, [head.type_id])
+        version = self._version(request, call).weighed(head.weight, head.element, [head.type_id])
         found = draw.weight_spread(version, head.element, head.type_id, list(head.parts), call.remaining)
         return Frame(pb.ReadSpreadReply(), {"counts": found.counts, "sums": found.sums})
 
@@ -122,7 +125,7 @@ class Operators(ABC):
         """The nodes at which walks end most often, where all parts are held here."""
         head: Any = request.head
         found = draw.rank(
-            self._version(head.at, call).weighed(head.weight, draw.EDGE, head.edge_types),
+            self._version(request, call).weighed(head.weight, draw.EDGE, head.edge_types),
             ids=request.array("ids", "int64"),
             kinds=request.array("types", "int32"),
             edge_types=list(head.edge_types),
@@ -138,7 +141,7 @@ class Operators(ABC):
     def raise_importances(self, request: Frame, call: Call) -> Frame:
         """An importance step of LABOR, of nodes that live here."""
         head: Any = request.head
-        version = self._version(head.at, call).weighed(head.weight, draw.EDGE, [along.edge_type for along in head.along])
+        version = self._version(request, call).weighed(head.weight, draw.EDGE, [along.edge_type for along in head.along])
         sections = Sections()
         for along in head.along:
             near, _ = draw.ends(version, along.edge_type, head.direction)

@@ -15,6 +15,7 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import storaged_pb2 as pb
 from daemonkit.calls import Call
 from storaged import draw
+from storaged.requests import check_types
 
 Sections = dict[str, NDArray[Any]]
 
@@ -35,14 +36,13 @@ class Restricting(ABC):
         self._conditions = draw.Conditions(conditions_bytes)
 
     @abstractmethod
-    def _whole(self, at: pb.At) -> draw.Version:
-        """The version that a request names, with all of its rows."""
+    def _checked(self, request: Frame) -> draw.Version:
+        """Return the version that a request names, with all of its rows, after validation of the request."""
 
     def judge(self, request: Frame, call: Call) -> Frame:
         """Which rows that live here satisfy terms of a condition."""
         head: Any = request.head
-        version, sections = self._whole(head.at), Sections()
-        version.type_name(head.element, head.type_id)
+        version, sections = self._checked(request), Sections()
         for number, text in enumerate(head.terms):
             term = _term(text)
             for part in head.parts:
@@ -54,14 +54,13 @@ class Restricting(ABC):
         head: Any = request.head
         if not head.at.HasField("where"):
             raise InvalidRequest("restrict: at.where is missing; say which rows are meant")
-        where, parts = _where(head.at.where), list(head.parts)
+        whole, where, parts = self._checked(request), _where(head.at.where), list(head.parts)
         found = {}
         for name, array in request.arrays.items():
-            edge_type, number, part = (int(word) if word.isdigit() else -1 for word in (*name.split("."), "", "")[:3])
+            edge_type, number, part = (int(word) if word.isdecimal() else -1 for word in (*name.split("."), "", "")[:3])
             if not 0 <= number < len(head.terms) or edge_type < 0 or part < 0 or array.ndim != 1 or array.dtype not in (np.uint8, np.int64):
                 raise InvalidRequest(f"restrict: the array {name!r} is no answer to one of {len(head.terms)} terms")
             found[edge_type, str(head.terms[number]), part] = array
-        whole = self._whole(head.at)
         shares = self._conditions.shares(whole, where, parts, call.remaining, draw.Foreign(found=found))
         rows = [[shares[where.element, type_id, part] for part in parts] for type_id in where.types]
         shape = (len(where.types), len(parts))
@@ -72,9 +71,13 @@ class Restricting(ABC):
         }
         return Frame(pb.RestrictReply(way=self._conditions.way(whole, where)), sections)
 
-    def _ranges(self, at: pb.At) -> Mapping[int, draw.Ranges]:
-        """What satisfies a request's condition in the order of each node's edges, by edge type; none where there is no such order."""
-        return self._conditions.ranges(self._whole(at), _where(at.where)) if at.HasField("where") else {}
+    def _ranges(self, request: Frame) -> Mapping[int, draw.Ranges]:
+        """What satisfies a request's condition in the order of each node's edges, by edge type; none where one of the types has no such order."""
+        head: Any = request.head
+        if not head.at.HasField("where"):
+            return {}
+        found = self._conditions.ranges(self._checked(request), _where(head.at.where))
+        return found if set(head.edge_types) <= set(found) else {}
 
     def _restricted(self, whole: draw.Version, asked: pb.Where, call: Call, *, globally: bool = False) -> draw.Version:
         """The version with only those rows that a request is about; ``globally`` as of `storaged.draw.Conditions.version`."""
@@ -82,6 +85,7 @@ class Restricting(ABC):
         columns = list(zip(asked.counts, asked.positives, asked.weights, strict=False))
         if not len(columns) == len(asked.counts) == len(asked.weights) == len(where.types) * parts:
             raise InvalidRequest(f"at.where: {len(columns)} totals of {len(where.types)} types in {parts} parts")
+        check_types("at.where.types", where.types, len(whole.schema.node_types if where.element == draw.NODE else whole.schema.edge_types))
         totals = {
             (where.element, type_id, part): draw.Share(count=count, positive=positive, weight=weight)
             for (type_id, part), (count, positive, weight) in zip(((t, p) for t in where.types for p in range(parts)), columns, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -151,17 +152,19 @@ class Conditions:
         Raises
         ------
         InvalidRequest, Stale
-            As `shares`.
+            As `shares`; also where ``totals`` of a part that is held here are not those of `shares`.
         """
         kept = self._of(version, where)
         with _held(kept.lock, checkpoint):
-            covers = self._covers(version, where, kept) if globally else {}
-            if covers:
+            covers = self._covers(version, where, kept)
+            if covers and globally:
                 if kept.covered is None or kept.covered[0] != totals:
+                    _check_totals(version, where, totals, covers)
                     kept.covered = (dict(totals), _covering(version, where, covers, totals))
                 return kept.covered[1]
             if kept.made is None or kept.made[0] != totals:
                 self._make(version, where, sorted(version.parts), kept, checkpoint, NO_FOREIGN)
+                _check_totals(version, where, totals, covers or kept.pieces)
                 kept.made = (dict(totals), _restricted(version, where, kept.pieces, totals))
             return kept.made[1]
 
@@ -295,6 +298,27 @@ def _restricted(version: Version, where: Where, pieces: Mapping[tuple[int, int],
                 edges[type_id] = made
         parts[part] = replace(image, nodes=tuple(nodes), edges=tuple(edges))
     return replace(version, parts=parts, totals={**version.totals, **totals}, named={}, condition=where.text, restricted_by=where.weight)
+
+
+def _check_totals(version: Version, where: Where, totals: Mapping[Key, Share], found: Mapping[tuple[int, int], Piece | Cover]) -> None:
+    """InvalidRequest where totals of a request cannot be right: draws would fall on rows that are not there.
+
+    Those of parts that are held here are known, and have to be the same; those of others have to be possible.
+    """
+    for key, share in totals.items():
+        _, type_id, part = key
+        place = f"at.where={where.text!r}: type {type_id}, part {part}: count={share.count}, positive={share.positive}, weight={share.weight}"
+        most = version.totals[key].count if key in version.totals else 0
+        weighs = math.isfinite(share.weight) and share.weight >= 0 and (share.weight > 0) == (share.positive > 0)
+        if not (0 <= share.positive <= share.count <= most and weighs):
+            raise InvalidRequest(
+                f"{place}: expected 0 <= positive <= count <= {most}, and a finite weight that is 0 where positive is 0 and above 0 elsewhere"
+            )
+        if part in version.parts and share != found[type_id, part].share:
+            own = found[type_id, part].share
+            raise InvalidRequest(
+                f"{place}: this host found count={own.count}, positive={own.positive}, weight={own.weight}; ask again what satisfies it (Restrict)"
+            )
 
 
 @contextmanager

@@ -197,4 +197,4 @@ def rest_of_edges(
     for type_id, image in race.entries:
         out = image.edges[type_id].out
         rests.append(race.rest(type_id, image, rows=out.nbr.size, ids=out.eid, live=settled(EMPTY_U8), weights=out.weights))
-    return np.array(rests, np.float64).reshape(len(set(types)), -1)
+    return np.array(rests, np.float64).reshape(len(set(types)), len(set(parts)))

@@ -188,7 +188,7 @@ def rest_of_nodes(
     for type_id, image in race.entries:
         node = image.nodes[type_id]
         rests.append(race.rest(type_id, image, rows=node.rows, ids=node.ids, live=node.live, weights=node.weights))
-    return np.array(rests, np.float64).reshape(len(set(types)), -1)
+    return np.array(rests, np.float64).reshape(len(set(types)), len(set(parts)))
 
 
 def _decisive(node: NodeImage, uniform: bool) -> NDArray[np.float32]:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from asterism_proto.errors import Internal, InvalidRequest, NotFound, Unavailable
+from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
 from asterism_proto.schema import Schema
 from graphkit import split
 from graphkit.jit import settled
@@ -111,7 +111,7 @@ class Version:
             owner.table(weights)
         found = self._weighed.get(weights)
         if found is None and self.condition:
-            raise Internal(f"version {self.version} where {self.condition}: it was not made by weights {weights!r}")
+            raise InvalidRequest(f"weight={weights!r}: expected {self.restricted_by!r}, as at.where.weight of {self.condition!r} says")
         if found is None:
             parts = {part: weighed(image, weights) for part, image in self.parts.items()}
             found = self._weighed[weights] = replace(self, totals={**self.totals, **self.named.get(weights, {})}, parts=parts)

@@ -348,6 +348,8 @@ class GraphStore:
             while (raw := next((raw for raw, _ in self._engine.scan(INDEX, start, stop)), None)) is not None:
                 load_id = keys.parse_block_key(raw).load_id
                 found.add(load_id)
+                if load_id == keys.MAX_LOAD:
+                    break
                 start = keys.load_prefix(part, kind, type_id, load_id + 1)
         return sorted(found)
 

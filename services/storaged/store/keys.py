@@ -23,6 +23,9 @@ B1, B2, B3, LIGHT, HEAVY = 1, 2, 3, 4, 5
 EDGE_TABLE = 0x40
 """Added to a table's kind where the table is over edges."""
 
+MAX_LOAD = (1 << 64) - 1
+"""The largest load id that a key holds."""
+
 
 class BlockKey(NamedTuple):
     """A value of the graph database: a run of rows of one block."""

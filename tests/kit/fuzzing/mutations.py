@@ -7,7 +7,7 @@ state gives the same stream.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,7 +61,13 @@ class Donors:
             self.arrays.setdefault(_plain(name), []).append(array)
 
 
-def mutations(message: Message, arrays: Mapping[str, NDArray[Any]], rng: np.random.Generator, donors: Donors | None = None) -> Iterator[Mutation]:
+def mutations(
+    message: Message,
+    arrays: Mapping[str, NDArray[Any]],
+    rng: np.random.Generator,
+    donors: Donors | None = None,
+    rare: Collection[str] = frozenset(("space", "space_id", "version", "digest")),
+) -> Iterator[Mutation]:
     """Give changed copies of a request, without end.
 
     Parameters
@@ -73,8 +79,10 @@ def mutations(message: Message, arrays: Mapping[str, NDArray[Any]], rng: np.rand
     rng : numpy.random.Generator
     donors : Donors, optional
         What other requests consist of.
+    rare : collection of str
+        Names of fields that are changed seldom: most changes of what a request is about end at the same refusal.
     """
-    editor = _Editor(rng, donors or Donors())
+    editor = _Editor(rng, donors or Donors(), frozenset(rare))
     while True:
         head, own, edits = _copied(message), dict(arrays), []
         for _ in range(1 + int(rng.integers(_MOST_EDITS)) * int(rng.integers(2))):
@@ -95,6 +103,11 @@ def _elements(described: Field, value: Any) -> Sequence[Any]:
     return list(value.values()) if isinstance(value, Mapping) else list(value)
 
 
+def _inside(message: Message, described: Field) -> Sequence[tuple[Field, Any]]:
+    """The fields that are set in a message of a message."""
+    return [] if described.is_repeated else getattr(message, described.name).ListFields()
+
+
 def _plain(name: str) -> str:
     return "".join("#" if character.isdigit() else character for character in name)
 
@@ -107,8 +120,8 @@ def _shown(value: object) -> str:
 class _Editor:
     """Changes things in place, one at a time."""
 
-    def __init__(self, rng: np.random.Generator, donors: Donors) -> None:
-        self._rng, self._donors = rng, donors
+    def __init__(self, rng: np.random.Generator, donors: Donors, rare: frozenset[str]) -> None:
+        self._rng, self._donors, self._rare = rng, donors, rare
 
     def _pick(self, of: Sequence[Any]) -> Any:
         return of[int(self._rng.integers(len(of)))]
@@ -122,6 +135,11 @@ class _Editor:
             return f"{path}(no fields)"
         present = [described for described, _ in message.ListFields()]
         described = self._pick(present) if present and self._rng.integers(4) else self._pick(list(fields))
+        for _ in range(4):
+            only = described.cpp_type == Field.CPPTYPE_MESSAGE and all(f.name in self._rare for f, _ in _inside(message, described))
+            if described.name not in self._rare and not only:
+                break
+            described = self._pick(list(fields))
         name = f"{path}{described.name}"
         if self._rng.integers(12) == 0 and described.has_presence:
             message.ClearField(described.name)
@@ -205,7 +223,8 @@ class _Editor:
         if what == 2 and donated:
             arrays[name] = self._pick(donated)
             return f"{name} of another request"
-        arrays[name], said = self._edited(arrays[name])
+        with np.errstate(all="ignore"):  # hostile values overflow narrow dtypes
+            arrays[name], said = self._edited(arrays[name])
         return f"{name} {said}"
 
     def _edited(self, array: NDArray[Any]) -> tuple[NDArray[Any], str]:
@@ -232,8 +251,7 @@ class _Editor:
             return rng.permutation(flat), "shuffled"
         if what == 11:
             dtype = self._pick(_DTYPES)
-            with np.errstate(all="ignore"):
-                return array.astype(dtype), f"as {dtype}"
+            return array.astype(dtype), f"as {dtype}"
         if what == 12:
             shape = self._pick([(flat.size, 1), (1, flat.size), (0, 3), (flat.size, 0)])
             return (flat if 0 not in shape else flat[:0]).reshape(shape), f"shaped {shape}"
