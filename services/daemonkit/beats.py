@@ -22,6 +22,7 @@ from asterism_proto.errors import AsterismError, Conflict, Stale
 from asterism_proto.methods import BEATS
 from asterism_proto.v1 import metad_pb2 as pb
 from daemonkit.calls import Transport
+from daemonkit.followed import FollowedCatalog
 from daemonkit.identity import Identity
 
 logger = logging.getLogger(__name__)
@@ -43,6 +44,10 @@ class Report:
     free_bytes: int = 0
     held_bytes: int = 0
     dropped_loads: Sequence[int] = ()
+    removed: Sequence[int] = ()
+    """Removal orders that are carried out."""
+    highest: pb.HighestIds | None = None
+    """Identifiers of what the folder holds."""
 
 
 class Beats:
@@ -66,8 +71,12 @@ class Beats:
         Seconds between beats, and that a poll may park.
     cluster : callable
         Gives the id of the cluster whose data this daemon keeps; empty for none. A metad of another one refuses it.
+    followed : FollowedCatalog, optional
+        The newest position of metad's catalog that was acted on.
     on_lease : callable
-        Told True where orders may be carried out from now on, False where the lease is over; at first there is none.
+        Called with True where orders may be carried out from now on, False where the lease is over; at first there is none.
+    on_refused : callable
+        Called after each heartbeat or poll that came to a `Conflict`: metad refuses this daemon, or its catalog is an older one.
     """
 
     def __init__(
@@ -83,13 +92,17 @@ class Beats:
         interval_s: float,
         poll_wait_s: float,
         cluster: Callable[[], str] = lambda: "",
+        followed: FollowedCatalog | None = None,
         on_lease: Callable[[bool], None] = lambda _: None,
+        on_refused: Callable[[], None] = lambda: None,
     ) -> None:
         self._metad, self._role, self._identity = metad, role, identity
         self.address, self.http_address = address, http_address
         self._on_poll, self._report = on_poll, report
         self._interval_s, self._poll_wait_s = interval_s, poll_wait_s
         self._cluster, self._on_lease = cluster, on_lease
+        self._on_refused = on_refused
+        self._followed = followed or FollowedCatalog(None)
         self.fault: AsterismError | None = None
         """Why metad refuses this daemon; None while it does not."""
         self._stopping = threading.Event()
@@ -158,6 +171,9 @@ class Beats:
                             held_bytes=said.held_bytes,
                             cluster=self._cluster(),
                             dropped_loads=said.dropped_loads,
+                            removed=said.removed,
+                            highest=said.highest,
+                            followed=self._followed.position,
                         ),
                         BEAT_TIMEOUT_S,
                     ),
@@ -165,6 +181,7 @@ class Beats:
                 # Counted from before the beat was sent: metad counts from when it came, so ours ends first.
                 self._look(lease_end=sent + reply.lease_s, told=reply.revision)
                 self._registered.set()
+                self._followed.advance(reply.position)
                 self.fault = None
                 failures = 0
             except Stale as error:
@@ -178,6 +195,7 @@ class Beats:
                 if isinstance(error, Conflict):
                     self.fault = error
                 self._log_failure("beat_failed", failures, error)
+                self._refused(error)
             except Exception:
                 failures += 1
                 logger.exception("beat_crashed")
@@ -187,6 +205,7 @@ class Beats:
         failures = 0
         self._registered.wait()
         while not self._stopping.is_set():
+            asked = self._followed.position
             request = pb.PollRequest(
                 role=self._role,
                 uuid=self._identity.uuid,
@@ -195,12 +214,14 @@ class Beats:
                 known_revision=self._revision,
                 wait_s=self._poll_wait_s,
                 cluster=self._cluster(),
+                followed=asked,
             )
             try:
                 reply = cast(pb.PollReply, self._metad.call(BEATS["poll"], request, self._poll_wait_s + POLL_SLACK_S))
                 if self._stopping.is_set():
                     return
                 if reply.revision != self._revision:
+                    self._followed.check(reply, asked)
                     self._on_poll(reply)
                     self._revision = reply.revision
                     self._look()
@@ -208,11 +229,21 @@ class Beats:
             except AsterismError as error:
                 failures += 1
                 self._log_failure("poll_failed", failures, error)
+                self._refused(error)
             except Exception:
                 failures += 1
                 logger.exception("poll_crashed")
             if failures:
                 self._stopping.wait(_backoff_s(failures))
+
+    def _refused(self, error: AsterismError) -> None:
+        if isinstance(error, Conflict):
+            try:
+                self._on_refused()
+            except AsterismError as failure:
+                self._log_failure("inventory_failed", 1, failure)
+            except Exception:
+                logger.exception("inventory_crashed")
 
     def _watch(self) -> None:
         while not self._stopping.is_set():

@@ -15,6 +15,7 @@ from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from daemonkit.beats import Beats, Report
 from daemonkit.calls import Call, Content, Handler, Tally, Transport, handlers_of
+from daemonkit.followed import FollowedCatalog
 from daemonkit.http import HttpDoor
 from daemonkit.identity import Identity
 from daemonkit.metrics import Metrics
@@ -69,12 +70,13 @@ class Graphd:
         self._news = News()
         self.metrics = Metrics("graphd")
         self._hosts = Hosts(lambda address: connect(address, self.metrics.travelled))
+        self._commits = Commits(metad)
         api = GraphApi(
             news=self._news,
             fanout=Fanout(self._hosts, self.metrics.asked),
             exists=self._exists,
             published=self._published,
-            committed=Commits(metad).known,
+            committed=self._commits.known,
             metad=metad,
             catch_up_s=settings.catch_up_s,
             limits=settings.limits,
@@ -88,6 +90,7 @@ class Graphd:
         self._committing = Committing(metad, settle=api.settle, seal=api.seal)
         self.catalog_handlers[CATALOG["commit_load"].path] = self._commit
         self.handlers |= {**self.graph_handlers, **self.catalog_handlers}
+        self._followed = FollowedCatalog(None)
         self._beats = Beats(
             metad=metad,
             role=meta.GRAPHD,
@@ -98,6 +101,7 @@ class Graphd:
             report=self._report,
             interval_s=settings.heartbeat_interval_s,
             poll_wait_s=settings.poll_wait_s,
+            followed=self._followed,
         )
         self._compiled = threading.Event()
         self._grpc: GrpcServer | None = None
@@ -113,6 +117,8 @@ class Graphd:
     def ready(self) -> list[str]:
         """What is missing before it can answer; empty when it can."""
         missing = [] if self._news.heard else ["metad has not answered yet"]
+        if self._followed.fault:
+            missing.append(self._followed.fault)
         return missing if self._compiled.is_set() else [*missing, "kernels are being compiled"]
 
     def open_ports(self) -> None:
@@ -172,6 +178,10 @@ class Graphd:
         }
 
     def _hear(self, reply: meta.PollReply) -> None:
+        before_term = self._followed.position.term if self._followed.position is not None else ""
+        self._followed.follow(reply.position)
+        if before_term != reply.position.term:
+            self._commits.forget()
         if self._on_news is not None:
             self._on_news(reply)
         before = self._news.routes

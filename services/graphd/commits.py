@@ -25,6 +25,11 @@ class Commits:
         self._known: dict[int, tuple[tuple[int, ...], int]] = {}
         """Space id -> its loads, and the number of the last commit."""
 
+    def forget(self) -> None:
+        """Ask anew from now on: a metad that was just started may have another catalog."""
+        with self._lock:
+            self._known = {}
+
     def known(self, space: Space, call: Call) -> tuple[tuple[int, ...], int]:
         """Every load of a space that is committed by now, and the number of the last commit."""
         loads, last = self._known.get(space.space_id, ((), 0))

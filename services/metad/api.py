@@ -12,10 +12,13 @@ from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from daemonkit.calls import Call
-from metad import wire, wire_backups, wire_jobs
+from metad import wire, wire_backups, wire_history, wire_jobs
 from metad.attendance import Attendance
 from metad.board import Board
+from metad.catalog.catalog import Catalog
+from metad.catalog.history import Highest
 from metad.cluster import Cluster
+from metad.followers import Follower, Followers, Standing
 from metad.ids import HostId
 from metad.polls import Polls
 from metad.service import Service
@@ -28,8 +31,9 @@ _REPLY_S = 0.1
 class CatalogApi:
     """`asterism.v1.Catalog`."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, followers: Followers) -> None:
         self._service = service
+        self._followers = followers
 
     def create_space(self, request: mpb.CreateSpaceRequest, call: Call) -> pb.Space:
         """A new space."""
@@ -56,6 +60,14 @@ class CatalogApi:
     def import_space(self, request: mpb.ImportSpaceRequest, call: Call) -> pb.Space:
         """A space that waits for its data."""
         return wire.space_to(self._service.import_space(request.name, wire_backups.record_of(request.record), address=request.address))
+
+    def describe_catalog(self, request: pb.Empty, call: Call) -> mpb.CatalogState:
+        """Return the catalog's position and the daemons that followed a newer one."""
+        return wire_history.state_to(self._followers.state())
+
+    def adopt_catalog(self, request: mpb.AdoptCatalogRequest, call: Call) -> mpb.CatalogState:
+        """Have daemons follow this catalog; gives the state as it was before."""
+        return wire_history.state_to(self._followers.adopt(request.cluster))
 
     def begin_load(self, request: mpb.BeginLoadRequest, call: Call) -> mpb.Load:
         """A new load, or the one to resume."""
@@ -153,8 +165,20 @@ class CatalogApi:
 class BeatsApi:
     """`asterism.v1.Beats`."""
 
-    def __init__(self, *, name: str, service: Service, board: Board, cluster: Cluster, attendance: Attendance, polls: Polls, lease_s: float) -> None:
-        self._name = name
+    def __init__(
+        self,
+        *,
+        catalog: Catalog,
+        service: Service,
+        board: Board,
+        cluster: Cluster,
+        attendance: Attendance,
+        followers: Followers,
+        polls: Polls,
+        lease_s: float,
+    ) -> None:
+        self._catalog = catalog
+        self._followers = followers
         self._service = service
         self._board = board
         self._cluster = cluster
@@ -164,10 +188,10 @@ class BeatsApi:
 
     def beat(self, request: mpb.BeatRequest, call: Call) -> mpb.BeatReply:
         """A daemon's word, taken."""
-        self._check_cluster(request.uuid, request.cluster)
-        word = wire.word_of(request)
-        revision = self._attendance.beat(word, [wire_jobs.report_of(report) for report in request.tasks])
-        return mpb.BeatReply(revision=revision, lease_s=self._lease_s)
+        word, follower = wire.word_of(request), wire_history.follower_of(request)
+        self._check_cluster(follower)
+        revision = self._attendance.beat(word, [wire_jobs.report_of(report) for report in request.tasks], follower, request.removed)
+        return mpb.BeatReply(revision=revision, lease_s=self._lease_s, position=wire_history.position_to(self._catalog.history.position))
 
     def poll(self, request: mpb.PollRequest, call: Call) -> mpb.PollReply:
         """The desired state, once it is another than the known one or the wait is over."""
@@ -175,33 +199,52 @@ class BeatsApi:
         uuid = HostId(request.uuid)
         if not uuid:
             raise InvalidRequest("a poll without a uuid: every daemon has one, kept in its folder")
-        self._check_cluster(uuid, request.cluster)
+        follower = Follower(uuid=uuid, role=role, cluster=request.cluster, position=wire_history.position_of(request.followed), highest=Highest())
+        self._check_cluster(follower)
         self._cluster.check(uuid, role, request.incarnation, request.start)
         until = min(time.monotonic() + min(max(request.wait_s, 0.0), _LONGEST_WAIT_S), call.deadline - _REPLY_S)
         if request.known_revision:
             self._board.wait_other(request.known_revision, until, call.is_active)
             self._cluster.check(uuid, role, request.incarnation, request.start)
-        return self._polls.reply(role, uuid)
+        with self._board.lock:
+            standing = Standing.AHEAD if self._followers.is_ahead(uuid) else self._followers.judge(follower.position, follower.highest)
+            if standing is Standing.AHEAD and not self._followers.is_ahead(uuid):
+                self._followers.heard(follower)  # its next heartbeat may be a while away
+            return self._polls.reply(role, uuid, standing)
 
     def find_dead_loads(self, request: mpb.LoadsHeld, call: Call) -> mpb.DeadLoads:
         """The loads of which a storaged may remove what it holds."""
-        self._check_cluster(request.uuid, request.cluster)
+        self._check_asker(request.uuid, request.cluster)
+        if self._followers.is_ahead(HostId(request.uuid)):
+            return mpb.DeadLoads()
         return mpb.DeadLoads(loads=self._service.dead_loads(request.space_id, request.loads))
 
     def admit_load(self, request: mpb.AdmitLoadRequest, call: Call) -> mpb.AdmitLoadReply:
         """Whether a storaged may write blocks of a load."""
-        self._check_cluster(request.uuid, request.cluster)
+        self._check_asker(request.uuid, request.cluster)
         number, first, chunk = self._service.admit_load(request.load_id, space_id=request.space_id, host=HostId(request.uuid), chunk=request.chunk)
         return mpb.AdmitLoadReply(number=number, first=first, chunk=wire.chunk_to(chunk))
 
     def list_fingerprints(self, request: mpb.ListFingerprintsRequest, call: Call) -> mpb.FingerprintList:
         """What committed loads wrote, for whoever is about to read it."""
-        self._check_cluster(request.uuid, request.cluster)
+        self._check_asker(request.uuid, request.cluster)
         loads, next_after = self._service.fingerprints(request.space_id, after=request.after, cut=request.cut)
         parts = frozenset(request.parts)
         return mpb.FingerprintList(loads=[wire.fingerprint_to(load, parts) for load in loads], next_after=next_after)
 
-    def _check_cluster(self, uuid: str, theirs: str) -> None:
+    def report_inventory(self, request: mpb.Inventory, call: Call) -> pb.Empty:
+        """Take what a storaged holds that does not follow this catalog, or is about to."""
+        if not request.uuid:
+            raise InvalidRequest("uuid='': expected the uuid of a storaged")
+        self._followers.report(wire_history.reporter_of(request), wire_history.inventory_of(request))
+        return pb.Empty()
+
+    def _check_asker(self, uuid: str, cluster: str) -> None:
+        if cluster and cluster != self._catalog.cluster:
+            raise Conflict(f"host {uuid} belongs to the cluster {cluster}, this metad's catalog to {self._catalog.cluster}")
+
+    def _check_cluster(self, follower: Follower) -> None:
         """Refuse a daemon with another cluster's data: it would be dealt parts here, and lose what it holds."""
-        if theirs and theirs != self._name:
-            raise Conflict(f"host {uuid} belongs to the cluster {theirs}, this metad's catalog to {self._name}")
+        if follower.cluster and follower.cluster != self._catalog.cluster:
+            self._followers.heard(follower)
+            raise Conflict(f"host {follower.uuid} belongs to the cluster {follower.cluster}, this metad's catalog to {self._catalog.cluster}")

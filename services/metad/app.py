@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -89,7 +90,7 @@ class Metad:
     def ready(self) -> list[str]:
         """What is missing before it can do its work; empty when nothing is."""
         missing = [] if self._started and not self._stopped else ["metad is not started"]
-        fault = self._store.fault()
+        fault = self._store.fault() or self.rooms.followers.fault()
         return [*missing, fault] if fault else missing
 
     def status(self) -> dict[str, Any]:
@@ -99,6 +100,8 @@ class Metad:
             "cluster": self.rooms.catalog.cluster,
             "incarnation": self._identity.incarnation,
             "revision": self.rooms.board.revision,
+            "catalog": asdict(self.rooms.catalog.history.position),
+            "removals_pending": self._removals(),
             "spaces": len(self.rooms.service.spaces()),
             "storageds_online": self._online(Role.STORAGED),
             "graphds_online": self._online(Role.GRAPHD),
@@ -124,6 +127,7 @@ class Metad:
     def _add_gauges(self) -> None:
         self.metrics.gauge("spaces", "Spaces there are.", lambda: len(self.rooms.service.spaces()))
         self.metrics.gauge("pins", "Leases on versions.", lambda: len(self.rooms.service.pins()))
+        self.metrics.gauge("removals_pending", "Removal orders that a storaged has not carried out yet.", self._removals)
         for role in Role:
             self.metrics.gauge(f"{role.name.lower()}s_online", f"{role.name.lower()}s whose lease holds.", partial(self._online, role))
         for state in State:
@@ -132,6 +136,10 @@ class Metad:
     def _online(self, role: Role) -> int:
         with self.rooms.board.lock:
             return len(self.rooms.cluster.online(role))
+
+    def _removals(self) -> int:
+        with self.rooms.board.lock:
+            return len(self.rooms.catalog.removals.pending())
 
     def _jobs(self, state: State) -> int:
         return sum(job.state is state for job in self.rooms.driver.state.jobs.values())

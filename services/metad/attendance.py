@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 from metad.board import Board
 from metad.catalog.catalog import Catalog
 from metad.catalog.spaces import hosts_of
 from metad.clock import Clock
 from metad.cluster import Cluster, Host, Role, Word
+from metad.followers import Follower, Followers, Standing
 from metad.ids import HostId, LoadId
 from metad.jobs import model
 from metad.jobs.driver import Driver
@@ -22,8 +24,11 @@ logger = logging.getLogger(__name__)
 class Attendance:
     """Keeps the cluster up to date, on disk where that must last, and tells the machine of storageds."""
 
-    def __init__(self, *, store: MetaStore, board: Board, catalog: Catalog, cluster: Cluster, driver: Driver, clock: Clock) -> None:
+    def __init__(
+        self, *, store: MetaStore, board: Board, catalog: Catalog, cluster: Cluster, driver: Driver, followers: Followers, clock: Clock
+    ) -> None:
         self._store = store
+        self._followers = followers
         self._board = board
         self._catalog = catalog
         self._dropped: dict[LoadId, set[HostId]] = {}
@@ -32,19 +37,33 @@ class Attendance:
         self._driver = driver
         self._clock = clock
 
-    def beat(self, word: Word, reports: Sequence[model.Report]) -> int:
-        """Take a daemon's word; the revision that it should know. Stale if the sender is fenced."""
+    def beat(self, word: Word, reports: Sequence[model.Report], follower: Follower, removed: Sequence[int] = ()) -> int:
+        """Take a daemon's word; the revision that it should know. Stale if the sender is fenced.
+
+        What a daemon says that does not follow this catalog (yet) is about another one: only that it is there counts.
+        """
         with self._board.lock:
             now_ms = self._clock()
+            self._cluster.check(word.uuid, word.role, word.incarnation, word.start)
+            follows = self._followers.heard(follower) is Standing.FOLLOWS
+            if not follows:
+                word, reports, removed = replace(word, held=frozenset(), dropped_loads=frozenset()), (), ()
             self._become(self._cluster.after(word, now_ms), now_ms)
             if word.role is Role.STORAGED:
                 # What the machine knows counts: where its own write failed, it is to hear of the host at the next beat.
                 fact = self._driver.state.hosts.get(word.uuid)
                 if fact is None or not fact.online or fact.incarnation != word.incarnation:
                     self._driver.feed(model.HostSeen(now_ms=now_ms, host=word.uuid, incarnation=word.incarnation))
-                self._driver.feed(model.Reported(now_ms=now_ms, host=word.uuid, incarnation=word.incarnation, reports=tuple(reports)))
+                if follows:
+                    self._driver.feed(model.Reported(now_ms=now_ms, host=word.uuid, incarnation=word.incarnation, reports=tuple(reports)))
                 self._settle(word)
+                self._acknowledge(word.uuid, removed)
             return self._board.revision
+
+    def _acknowledge(self, host: HostId, removed: Sequence[int]) -> None:
+        for removal in self._catalog.removals.acknowledge(host, removed):
+            fields = {"host": host, "kind": removal.kind.name.lower(), "space_id": removal.space_id, "job": removal.job_id}
+            logger.info("removal_done", extra=fields)
 
     def _settle(self, word: Word) -> None:
         """Be done with abandoned loads of which no storaged of their space holds a block any more."""

@@ -34,6 +34,18 @@ class Board:
             self._revision += 1
             self._news.notify_all()
 
+    def wake(self) -> None:
+        """Wake those who wait, without a new revision."""
+        with self.lock:
+            self._news.notify_all()
+
+    def wait_woken(self, seconds: float) -> None:
+        """Wait until something wakes, at most so long; the lock is let go of meanwhile. Unavailable at the close."""
+        with self.lock:
+            if self._closed:
+                raise Unavailable("metad is stopping; ask again once it is back")
+            self._news.wait(min(seconds, _LOOK_S))
+
     def wait_other(self, known: int, until: float, still_there: Callable[[], bool]) -> None:
         """Return once the revision is not ``known``, at ``until`` (time.monotonic) or when the caller left; Unavailable at the close.
 

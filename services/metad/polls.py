@@ -7,12 +7,13 @@ from collections.abc import Callable
 from asterism_proto.indexes import indexes_to_proto
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from metad import wire
+from metad import wire, wire_history
 from metad.board import Board
 from metad.catalog.catalog import Catalog
 from metad.catalog.model import Manifest, Space
 from metad.catalog.spaces import held_parts
 from metad.cluster import Cluster, Role
+from metad.followers import Standing
 from metad.ids import HostId
 from metad.jobs.driver import Driver
 from metad.jobs.kinds import kind_of
@@ -39,11 +40,19 @@ class Polls:
         self._messages: dict[tuple[int, int], pb.Manifest] = {}
         """Manifests as messages, by (space, version): a manifest never changes and may carry many totals."""
 
-    def reply(self, role: Role, uuid: HostId) -> mpb.PollReply:
-        """The desired state of one daemon, at one revision."""
+    def reply(self, role: Role, uuid: HostId, standing: Standing) -> mpb.PollReply:
+        """The desired state of one daemon, at one revision; nothing of it for one that is ahead of the catalog."""
         with self._board.lock:
             self._tidy()
-            reply = mpb.PollReply(revision=self._board.revision, cluster=self._catalog.cluster)
+            reply = mpb.PollReply(
+                revision=self._board.revision,
+                cluster=self._catalog.cluster,
+                position=wire_history.position_to(self._catalog.history.position),
+                continues=standing is not Standing.AHEAD,
+                adopted=standing is Standing.GIVEN_UP,
+            )
+            if standing is Standing.AHEAD:
+                return reply
             if role is Role.STORAGED:
                 self._for_storaged(reply, uuid)
             else:
@@ -59,6 +68,7 @@ class Polls:
         for job in self._kept_jobs():
             if any(task.host == uuid for task in job.tasks):
                 reply.kept_jobs.add(space_id=job.space_id, job_id=job.job_id)
+        reply.removals.extend(wire_history.removal_to(removal) for removal in self._catalog.removals.of(uuid))
         for job, task in self._driver.orders(uuid):
             loads = self._catalog.loads.committed_up_to(job.space_id, job.cut)
             reply.orders.add(

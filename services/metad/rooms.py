@@ -10,6 +10,7 @@ from metad.board import Board
 from metad.catalog.catalog import Catalog
 from metad.clock import Clock
 from metad.cluster import Cluster
+from metad.followers import Followers
 from metad.jobs.driver import Driver
 from metad.jobs.leftovers import kept
 from metad.jobs.model import Job
@@ -25,16 +26,27 @@ class Rooms:
     """Everything that a metad knows and does."""
 
     def __init__(self, settings: MetadSettings, *, store: MetaStore, uuid: str, clock: Clock) -> None:
-        self.store = store
         self.catalog = Catalog(store, folder_uuid=uuid, pin_rules=settings.pin_rules(), now_ms=clock())
+        self.store = store = self.catalog.store
         # Above every revision of an earlier process on this store, so that a poll never waits for a past that was longer than ours.
         self.board = Board(self.catalog.start << 32)
         hosts = [codec.host_from(value) for _, value in store.range(keys.HOSTS)]
         self.cluster = Cluster(hosts, lease_ms=int(settings.lease_s * 1000), patience_ms=int(settings.retire_after_s * 1000), now_ms=clock())
         self.driver = Driver(store=store, board=self.board, catalog=self.catalog, hosts=hosts, rules=settings.rules(), clock=clock)
-        self.attendance = Attendance(store=store, board=self.board, catalog=self.catalog, cluster=self.cluster, driver=self.driver, clock=clock)
+        self.followers = Followers(
+            board=self.board, catalog=self.catalog, cluster=self.cluster, driver=self.driver, clock=clock, lease_s=settings.lease_s
+        )
+        self.attendance = Attendance(
+            store=store, board=self.board, catalog=self.catalog, cluster=self.cluster, driver=self.driver, followers=self.followers, clock=clock
+        )
         self.service = Service(
-            board=self.board, catalog=self.catalog, cluster=self.cluster, driver=self.driver, addresses=settings.addresses(), clock=clock
+            board=self.board,
+            catalog=self.catalog,
+            cluster=self.cluster,
+            driver=self.driver,
+            followers=self.followers,
+            addresses=settings.addresses(),
+            clock=clock,
         )
         self.upkeep = Upkeep(
             store=store,
@@ -43,6 +55,7 @@ class Rooms:
             cluster=self.cluster,
             driver=self.driver,
             attendance=self.attendance,
+            followers=self.followers,
             clock=clock,
             tick_s=settings.tick_s,
             keep_versions=settings.keep_versions,
@@ -54,15 +67,16 @@ class Rooms:
         self._clock = clock
         self._keep_builds_ms = int(settings.keep_builds_s * 1000)
         polls = Polls(board=self.board, catalog=self.catalog, cluster=self.cluster, driver=self.driver, kept_jobs=self._kept_jobs)
-        self.catalog_handlers: dict[str, Handler] = handlers_of(CATALOG, CatalogApi(self.service))
+        self.catalog_handlers: dict[str, Handler] = handlers_of(CATALOG, CatalogApi(self.service, self.followers))
         self.beats_handlers: dict[str, Handler] = handlers_of(
             BEATS,
             BeatsApi(
-                name=self.catalog.cluster,
+                catalog=self.catalog,
                 service=self.service,
                 board=self.board,
                 cluster=self.cluster,
                 attendance=self.attendance,
+                followers=self.followers,
                 polls=polls,
                 lease_s=settings.lease_s,
             ),

@@ -13,11 +13,13 @@ from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.schema import Schema
 from metad.board import Board
 from metad.catalog.catalog import Catalog
+from metad.catalog.history import lost
 from metad.catalog.model import Chunk, Load, LoadState, Manifest, NewChunk, Pin, Seal, Space
 from metad.catalog.restores import Record
 from metad.catalog.spaces import held_parts
 from metad.clock import Clock
 from metad.cluster import Cluster, Host, Role
+from metad.followers import Followers
 from metad.ids import HostId, LoadId, SpaceId
 from metad.jobs import machine
 from metad.jobs.driver import Driver
@@ -43,8 +45,19 @@ class JobPage:
 class Service:
     """The verbs."""
 
-    def __init__(self, *, board: Board, catalog: Catalog, cluster: Cluster, driver: Driver, addresses: AllowedAddresses, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        board: Board,
+        catalog: Catalog,
+        cluster: Cluster,
+        driver: Driver,
+        followers: Followers,
+        addresses: AllowedAddresses,
+        clock: Clock,
+    ) -> None:
         self._board = board
+        self._followers = followers
         self._catalog = catalog
         self._cluster = cluster
         self._driver = driver
@@ -56,6 +69,7 @@ class Service:
     def create_space(self, name: str, schema: Schema, *, if_not_exists: bool) -> Space:
         """A new space, or the equal one that is there if that is fine."""
         with self._board.lock:
+            self._followers.check()
             storageds = [host.uuid for host in self._cluster.online(Role.STORAGED)]
             space, new = self._catalog.spaces.create(name, schema, if_not_exists=if_not_exists, storageds=storageds, now_ms=self._clock())
             if new:
@@ -88,6 +102,7 @@ class Service:
         if address:
             self._addresses.check("from", address)
         with self._board.lock:
+            self._followers.check()
             storageds = [host.uuid for host in self._cluster.online(Role.STORAGED)]
             space = self._catalog.restores.begin(name or record.space.name, record, storageds=storageds, now_ms=self._clock())
             self._board.changed()
@@ -96,6 +111,7 @@ class Service:
     def drop_space(self, name: str, *, if_exists: bool) -> None:
         """End a space, its loads, its versions and its jobs."""
         with self._board.lock:
+            self._followers.check()
             try:
                 space = self._catalog.spaces.named(name)
             except NotFound:
@@ -109,6 +125,7 @@ class Service:
     def begin_load(self, space: str, *, source: str, resume_key: str, chunks: Sequence[NewChunk] = ()) -> tuple[Load, list[Chunk]]:
         """A new load, or the one with this resume key that is open or came from an equal source, with its chunks and these."""
         with self._board.lock:
+            self._followers.check()
             loads, owner = self._catalog.loads, self._catalog.spaces.named(space)
             self._catalog.restores.check_none(owner)
             load, held = loads.begin(owner, source=source, resume_key=resume_key, now_ms=self._clock())
@@ -120,6 +137,7 @@ class Service:
     def register_chunks(self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int]) -> list[Chunk]:
         """Take up chunks and acknowledgements; the chunks with their edge id bases."""
         with self._board.lock:
+            self._followers.check()
             return self._catalog.loads.register(load_id, chunks, written, now_ms=self._clock())
 
     def commit_load(
@@ -138,6 +156,7 @@ class Service:
         returned with the number to seal them under.
         """
         with self._board.lock:
+            self._followers.check()
             loads = self._catalog.loads
             load = loads.commit(load_id, rejected=rejected, written=written, settled=settled, deletes=deletes, seals=seals)
             return (load, *loads.unsealed(load_id, seals))
@@ -145,6 +164,7 @@ class Service:
     def admit_load(self, load_id: int, *, space_id: int, host: HostId, chunk: int) -> tuple[int, bool, Chunk]:
         """Let a storaged write blocks of an open load; its number, whether it is the host's first, and the chunk."""
         with self._board.lock:
+            self._followers.check()
             return self._catalog.loads.admit(load_id, space_id=space_id, host=host, index=chunk)
 
     def fingerprints(self, space_id: int, *, after: int, cut: int) -> tuple[list[Load], int]:
@@ -157,6 +177,7 @@ class Service:
     def abandon_load(self, load_id: int) -> Load:
         """Give a load up, and have its blocks removed."""
         with self._board.lock:
+            self._followers.check()
             was_open = self._catalog.loads.get(load_id).state is LoadState.OPEN
             load = self._catalog.loads.abandon(load_id, now_ms=self._clock())
             if was_open:
@@ -172,7 +193,8 @@ class Service:
     def dead_loads(self, space_id: int, loads: Iterable[int]) -> list[LoadId]:
         """Which of the loads that a storaged holds blocks of are neither open nor committed."""
         with self._board.lock:
-            return self._catalog.loads.dead(SpaceId(space_id), loads)
+            given_up = self._catalog.history.given_up_ids()  # those go by a removal order, after a copy was taken
+            return self._catalog.loads.dead(SpaceId(space_id), [load for load in loads if not lost(given_up, "load_id", load)])
 
     def commits(self, space: str, *, after: int) -> list[tuple[int, LoadId]]:
         """(commit number, load) of a space's committed loads with a larger number, in commit order."""
@@ -186,6 +208,7 @@ class Service:
         for key, address in addresses(kind, options or {}).items():
             self._addresses.check(key, address)
         with self._board.lock:
+            self._followers.check()
             return self._driver.submit(self._catalog.spaces.named(space), kind, options=options, version=version)
 
     def job(self, job_id: int) -> Job:
@@ -218,6 +241,7 @@ class Service:
     def recover_job(self, job_id: int) -> Job:
         """Order a failed or stopped job to go on."""
         with self._board.lock:
+            self._followers.check()
             return self._driver.recover(job_id)
 
     # Hosts and versions.

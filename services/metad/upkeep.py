@@ -13,9 +13,11 @@ from metad.board import Board
 from metad.catalog.catalog import Catalog
 from metad.clock import Clock
 from metad.cluster import Cluster
-from metad.ids import SpaceId
+from metad.followers import Followers
+from metad.ids import JobId, SpaceId
 from metad.jobs import model
 from metad.jobs.driver import Driver
+from metad.jobs.leftovers import removals_after
 from metad.store.port import MetaStore
 
 logger = logging.getLogger(__name__)
@@ -38,6 +40,7 @@ class Upkeep:
         cluster: Cluster,
         driver: Driver,
         attendance: Attendance,
+        followers: Followers,
         clock: Clock,
         tick_s: float,
         keep_versions: int,
@@ -52,6 +55,7 @@ class Upkeep:
         self._cluster = cluster
         self._driver = driver
         self._attendance = attendance
+        self._followers = followers
         self._clock = clock
         self._tick_s = tick_s
         self._keep_versions = keep_versions
@@ -81,9 +85,10 @@ class Upkeep:
         with self._board.lock:
             self._driver.feed(model.Tick(now_ms=self._clock()))
             self._expire_pins()
-            self._retire()
-            self._lapse_loads()
-            self._clear()
+            if self._followers.settled():  # an older copy of the catalog decides about nothing
+                self._retire()
+                self._lapse_loads()
+                self._clear()
         self._attendance.forget(_FORGET_GRAPHD_MS)
 
     def _expire_pins(self) -> None:
@@ -106,7 +111,7 @@ class Upkeep:
             ]
             if not gone:
                 continue
-            step = self._catalog.versions.retire(space.space_id, gone)
+            step = self._catalog.retire(space, gone, now_ms=now_ms)
             self._store.write(step.changes)
             step.apply()
             self._board.changed()
@@ -135,6 +140,21 @@ class Upkeep:
         if self._kept - kept:
             self._board.changed()
         self._kept = set(kept)
+        self._clean(kept)
+
+    def _clean(self, kept: set[JobId]) -> None:
+        """Order away what jobs left that are over and may not be recovered from it."""
+        removals_of, now_ms = self._catalog.removals, self._clock()
+        over = [
+            job for job in self._driver.state.jobs.values() if job.state.ended and job.job_id not in kept and not removals_of.is_cleaned(job.job_id)
+        ]
+        if over:
+            removals = [removal for job in over for removal in removals_after(job, now_ms=now_ms)]
+            step = removals_of.order(removals, cleaned=[job.job_id for job in over])
+            self._store.write(step.changes)
+            step.apply()
+            if removals:
+                self._board.changed()
 
     def _jobs_run(self) -> bool:
         return any(not job.state.ended for job in self._driver.state.jobs.values())

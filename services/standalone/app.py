@@ -100,6 +100,7 @@ class Standalone:
                     conditions_mib=self.settings.conditions_mib,
                     allowed_addresses=self.settings.allowed_addresses,
                     **limits,
+                    quarantine_grace_s=self.settings.quarantine_grace_s,
                 ),
                 to_metad,
             )
@@ -135,6 +136,10 @@ class Standalone:
         self._graphd.start()
         until = time.monotonic() + self.settings.ready_timeout_s
         while missing := self.ready():
+            if not self.settings.adopting and (fault := self._metad.rooms.followers.fault()):
+                raise NotReady(fault)
+            if self.settings.adopting and self._metad.rooms.followers.adoptable():
+                break
             if time.monotonic() > until:
                 raise NotReady(f"{self.folder} is not ready after {self.settings.ready_timeout_s} s: {'; '.join(missing)}")
             time.sleep(0.005)

@@ -26,6 +26,10 @@ class StandaloneSettings(BaseModel):
     """Published versions of a space that are served."""
     allowed_addresses: str = "*"
     """Folders that jobs may read and write, as of metad's setting of this name: all, for in a process of its own they are open to it anyway."""
+    quarantine_grace_s: float = Field(default=86400.0, ge=0)
+    """How long a folder that was removed stays in quarantine before it is unlinked."""
+    adopting: bool = False
+    """Open a folder whose catalog is an older copy, to adopt it."""
     ready_timeout_s: float = Field(default=300.0, gt=0)
     """Seconds that opening may take: on the first start kernels are compiled, for a minute or two, and longer on a busy host."""
     request_rows_limit: int = Field(default=ROWS_LIMIT, ge=1, le=MOST_ROWS)

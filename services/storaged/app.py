@@ -8,7 +8,7 @@ import shutil
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any, cast
 
 from asterism_proto.errors import Conflict
@@ -20,6 +20,7 @@ from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from daemonkit.beats import Beats, Report
 from daemonkit.calls import Handler, Transport, handlers_of
+from daemonkit.followed import FollowedCatalog
 from daemonkit.http import HttpDoor
 from daemonkit.identity import open_folder
 from daemonkit.metrics import Metrics
@@ -36,17 +37,21 @@ from storaged.cluster import Cluster
 from storaged.draw import Share, by_name
 from storaged.folders import Folders
 from storaged.holdings import Holdings, Wanted, WantedSpace
+from storaged.inventory import highest_ids, inventory_of
 from storaged.opening import Opener
 from storaged.pricing import priced
+from storaged.quarantine import Quarantine
 from storaged.remaking import Remaker
 from storaged.scrub import Scrubber
 from storaged.settings import StoragedSettings
-from storaged.sweeping import Sweeper
+from storaged.sweeping import Removal, RemovalOrder, Sweeper
 from storaged.warm import warm
 
 logger = logging.getLogger(__name__)
 
 _SERVICE = STORE["write_blocks"].service
+_INVENTORY_EVERY_S = 2.0
+"""How often a metad that is not followed is sent what lies in the folder."""
 _ASK_S = 10.0
 """How long a question to metad may take."""
 _STATES = {
@@ -79,7 +84,17 @@ class Storaged:
         self._was_clean = self._folders.clean.exists()
         self._folders.clean.unlink(missing_ok=True)
         self._metad = metad
-        self._holdings = Holdings(self._folders)
+        self._followed = FollowedCatalog(self._folders.position)
+        self._quarantine = Quarantine(
+            self._folders,
+            grace_s=settings.quarantine_grace_s,
+            limit_bytes=settings.quarantine_limit_mib << 20,
+            free_bytes=settings.quarantine_free_mib << 20,
+        )
+        self._holdings = Holdings(self._folders, self._quarantine)
+        self._highest = highest_ids(self._folders, self._holdings)
+        self._reporting = threading.Lock()
+        self._reported_s = -_INVENTORY_EVERY_S
         self._work = work.Work(
             folders=self._folders,
             store=self._holdings.store,
@@ -113,18 +128,15 @@ class Storaged:
         self._sweeper = Sweeper(
             self._holdings,
             self._folders,
+            quarantine=self._quarantine,
+            follows=lambda: not self._unfollowed(),
             busy=lambda space_id: self._work.busy(space_id) | self._remaker.busy(space_id),
             dead_loads=self._dead_loads,
             interval_s=settings.sweep_interval_s,
             changed=self._poke,
         )
         self.metrics = Metrics("storaged")
-        self.metrics.gauge("versions_held", "Versions that draws are answered from.", lambda: len(self._holdings.versions()))
-        self.metrics.gauge("scrub_read_bytes", "Bytes of images that were checked again while they were served.", lambda: self._scrubber.bytes_read)
-        self.metrics.gauge(
-            "scrub_damaged_versions", "Versions that were found damaged while they were served.", lambda: self._scrubber.versions_damaged
-        )
-        self.metrics.gauge("builds_here", "Build orders on this host.", lambda: len(self._work.progress()))
+        self._add_gauges()
         admissions = Admissions(self._admit)
         api = StoreApi(self._holdings, self._stream_door, conditions_bytes=settings.conditions_mib << 20, admissions=admissions)
         self.handlers: dict[str, Handler] = priced(handlers_of(STORE, api), settings.limits, self._holdings.version)
@@ -139,7 +151,9 @@ class Storaged:
             interval_s=settings.heartbeat_interval_s,
             poll_wait_s=settings.poll_wait_s,
             cluster=lambda: self._cluster.known,
+            followed=self._followed,
             on_lease=self._work.allow,
+            on_refused=self._report_inventory,
         )
         self._compiled = threading.Event()
         self._compile_fault = ""
@@ -148,6 +162,17 @@ class Storaged:
         self._stream: StreamDoor | None = None
         self._http: HttpDoor | None = None
         self.grpc_port = self.http_port = 0
+
+    def _add_gauges(self) -> None:
+        self.metrics.gauge("versions_held", "Versions that draws are answered from.", lambda: len(self._holdings.versions()))
+        self.metrics.gauge("unreferenced_folders", "Folders that nothing refers to and no order removes.", lambda: len(self._sweeper.unreferenced))
+        self.metrics.gauge("quarantine_bytes", "What quarantined folders take.", lambda: sum(e.bytes for e in self._quarantine.entries()))
+        self.metrics.gauge("catalog_positions_written", "How often the followed position was written down.", lambda: self._followed.writes)
+        self.metrics.gauge("scrub_read_bytes", "Bytes of images that were checked again while they were served.", lambda: self._scrubber.bytes_read)
+        self.metrics.gauge(
+            "scrub_damaged_versions", "Versions that were found damaged while they were served.", lambda: self._scrubber.versions_damaged
+        )
+        self.metrics.gauge("builds_here", "Build orders on this host.", lambda: len(self._work.progress()))
 
     @property
     def address(self) -> str:
@@ -164,17 +189,19 @@ class Storaged:
 
     def ready(self) -> list[str]:
         """What is missing before it can answer; empty when it can."""
-        refusal, fault = self._beats.fault, self._cluster.fault
-        if refusal is not None and not fault:
-            fault = (
-                self._cluster.other(f"metad refuses it ({refusal.message})")
-                if isinstance(refusal, Conflict) and "cluster" in refusal.message
-                else refusal.message
-            )
+        fault = self._unfollowed()
         missing = [fault] if fault else [] if self._beats.heard() else ["metad has not answered yet"]
         if not self._compiled.is_set():
             missing.append(self._compile_fault or "kernels are being compiled")
         return missing + self._holdings.missing()
+
+    def _unfollowed(self) -> str:
+        """Return why metad's desired state is not followed; empty where it is."""
+        refusal, fault = self._beats.fault, self._cluster.fault or self._followed.fault
+        if refusal is not None and not fault:
+            foreign = isinstance(refusal, Conflict) and "cluster" in refusal.message
+            fault = self._cluster.other(f"metad refuses it ({refusal.message})") if foreign else refusal.message
+        return fault
 
     def open_ports(self) -> None:
         """Open the stream, gRPC and HTTP doors."""
@@ -248,6 +275,9 @@ class Storaged:
                 {"task": p.task_id, "attempt": p.attempt, "state": p.state, "phase": p.phase, "rows_done": p.rows_done, "rows_total": p.rows_total}
                 for p in self._work.progress()
             ],
+            "catalog": _position(self._followed.position),
+            "unreferenced": list(self._sweeper.unreferenced),
+            "quarantine": [asdict(entry) for entry in self._quarantine.entries()],
             "leased": self._beats.leased(),
             "lease_left_s": round(self._beats.lease_left(), 3),
         }
@@ -265,6 +295,9 @@ class Storaged:
     def _hear(self, reply: meta.PollReply) -> None:
         """Take over the whole desired state: orders are withdrawn first, for what they use may be removed."""
         self._cluster.check(reply.cluster)
+        if reply.adopted:
+            self._send_inventory()  # metad orders away what was given up, before its catalog is followed
+        self._followed.follow(reply.position)
         schemas = {route.space.space_id: Schema.from_proto(route.space.schema) for route in reply.spaces}
         wanted = {route.space.space_id: self._wanted(route, schemas[route.space.space_id], reply) for route in reply.spaces}
         routes = {route.space.space_id: route for route in reply.spaces}
@@ -273,9 +306,28 @@ class Storaged:
             self._work.withdraw(ordered)
             self._holdings.apply(list(wanted.values()))
             self._work.apply(ordered)
+            self._sweeper.order([_removal(removal) for removal in reply.removals])
+        self._highest = highest_ids(self._folders, self._holdings)
         self._opener.wake()
         self._sweeper.wake()
         self._beats.poke()
+
+    def _report_inventory(self) -> None:
+        """Let a metad that is not followed know what lies here, so that it can say what an adoption would give up."""
+        with self._reporting:
+            now = time.monotonic()
+            if now - self._reported_s < _INVENTORY_EVERY_S:
+                return
+            self._reported_s = now
+            self._send_inventory()
+
+    def _send_inventory(self) -> None:
+        spaces = inventory_of(self._folders, self._holdings)
+        self._highest = highest_ids(self._folders, self._holdings)
+        request = meta.Inventory(
+            uuid=self._identity.uuid, cluster=self._cluster.known, followed=self._followed.position, highest=self._highest, spaces=spaces
+        )
+        self._metad.call(BEATS["report_inventory"], request, _ASK_S)
 
     def _dead_loads(self, space_id: int, loads: Sequence[int]) -> Sequence[int]:
         request = meta.LoadsHeld(uuid=self._identity.uuid, space_id=space_id, loads=loads, cluster=self._cluster.known)
@@ -284,8 +336,8 @@ class Storaged:
 
     def _admit(self, space_id: int, load_id: int, chunk: int, timeout_s: float) -> Admission:
         """Ask metad whether a chunk of a load may be written."""
-        if self._cluster.fault:
-            raise Conflict(self._cluster.fault)
+        if fault := self._unfollowed():
+            raise Conflict(fault)
         request = meta.AdmitLoadRequest(uuid=self._identity.uuid, cluster=self._cluster.known, space_id=space_id, load_id=load_id, chunk=chunk)
         reply = cast(meta.AdmitLoadReply, self._metad.call(BEATS["admit_load"], request, min(timeout_s, _ASK_S)))
         given = reply.chunk
@@ -308,8 +360,8 @@ class Storaged:
             return self._work.begin(order)
 
     def _commits(self, space: WantedSpace) -> Sequence[tuple[int, int]]:
-        if self._cluster.fault:
-            raise Conflict(self._cluster.fault)
+        if fault := self._unfollowed():
+            raise Conflict(fault)
         reply = cast(meta.CommitList, self._metad.call(CATALOG["list_commits"], meta.ListCommitsRequest(space=space.name), _ASK_S))
         return list(zip(reply.commits, reply.loads, strict=True))
 
@@ -333,7 +385,14 @@ class Storaged:
             free_bytes=shutil.disk_usage(self._settings.data).free,
             held_bytes=self._sweeper.held_bytes,
             dropped_loads=self._holdings.dropped_loads(),
+            removed=self._sweeper.removed(),
+            highest=self._highest_now(),
         )
+
+    def _highest_now(self) -> meta.HighestIds:
+        """Return the highest identifiers of what is here: folders as of the last inventory, loads as of now."""
+        highest = self._highest
+        return meta.HighestIds(space_id=highest.space_id, job_id=highest.job_id, load_id=max(highest.load_id, self._holdings.highest_load()))
 
     def _warm(self) -> None:
         try:
@@ -357,6 +416,21 @@ def _allow_files() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _position(position: meta.CatalogPosition | None) -> dict[str, Any] | None:
+    return {"history": position.history, "term": position.term, "revision": position.revision} if position is not None else None
+
+
+def _removal(order: meta.RemovalOrder) -> RemovalOrder:
+    return RemovalOrder(
+        removal_id=order.removal_id,
+        kind=Removal(order.kind),
+        space_id=order.space_id,
+        job_id=order.job_id,
+        loads=tuple(order.loads),
+        reason=order.reason,
+    )
 
 
 def _order(order: meta.TaskOrder, space: WantedSpace, route: meta.SpaceRoute) -> orders.Order:

@@ -56,5 +56,6 @@ class Cluster:
         """What is to be said of a metad that this folder does not belong to."""
         return (
             f"the folder {self._file.parent} belongs to the cluster {self.known or 'none'}, but {why}: nothing is taken over from it. Give metad its "
-            f"own folder back, or say where this storaged's metad is; to join the other cluster, start with an empty folder"
+            f"own folder back, or say where this storaged's metad is; where its folder is lost, `asterism metad adopt --cluster "
+            f"{self.known or 'ID'}` makes the new catalog the one to follow; to join another cluster, start with an empty folder"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from pathlib import Path
 
@@ -17,6 +18,10 @@ class Folders:
         """Exported tables, a folder for each job: they stay until somebody removes them."""
         self.cluster = data / "cluster"
         """uuid of the metad whose word the folder follows; there from the first word on."""
+        self.position = data / "position"
+        """The newest position of metad's catalog that was acted on."""
+        self.quarantine = data / "quarantine"
+        """What was ordered away and is not unlinked yet."""
         self.clean = data / "CLEAN"
         """There after a clean stop only: without it, images are verified whole before they are served."""
 
@@ -47,6 +52,24 @@ class Folders:
     def checkpoint(self, space_id: int, job_id: int) -> Path:
         """What a job reads."""
         return self.checkpoints(space_id) / str(job_id)
+
+
+LABEL = "space.json"
+
+
+def label_space(folder: Path, name: str) -> None:
+    """Write the name of a space into its folder, for people and inventories that find the folder alone."""
+    if space_label(folder) != name:
+        with contextlib.suppress(OSError):  # a full disk: nothing depends on it
+            (folder / LABEL).write_text(json.dumps({"space_id": int(folder.name), "name": name}))
+
+
+def space_label(folder: Path) -> str:
+    """Return the name in a space's folder; empty where there is none that can be read."""
+    try:
+        return str(json.loads((folder / LABEL).read_text())["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def used_bytes(folder: Path) -> int:

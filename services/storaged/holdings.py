@@ -1,7 +1,7 @@
 """The spaces that this storaged holds parts of: their stores, and the versions it serves.
 
-`storaged.app` brings each desired state in; `storaged.opening` opens versions, `storaged.sweeping` removes what the
-desired state does not name; `storaged.api` reads.
+`storaged.app` brings each desired state in; `storaged.opening` opens versions, `storaged.sweeping` removes what orders
+name; `storaged.api` reads.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from asterism_proto.durable import make_folder
 from asterism_proto.errors import AsterismError, Stale
@@ -17,7 +18,8 @@ from asterism_proto.indexes import Index
 from asterism_proto.schema import Schema
 from storaged.draw import Share, Version
 from storaged.draw.version import Key
-from storaged.folders import Folders
+from storaged.folders import Folders, label_space
+from storaged.quarantine import Quarantine
 from storaged.store.graph import GraphStore
 
 logger = logging.getLogger(__name__)
@@ -75,10 +77,13 @@ class Holdings:
     Parameters
     ----------
     folders : Folders
+    quarantine : Quarantine, optional
+        Where folders come back from that are wanted again, as after an older catalog was adopted.
     """
 
-    def __init__(self, folders: Folders) -> None:
-        self._folders = folders
+    def __init__(self, folders: Folders, quarantine: Quarantine | None = None) -> None:
+        self._folders, self._quarantine = folders, quarantine
+        self._highest_load = 0
         self.lock = threading.RLock()
         """Held while a desired state is taken over, orders included, and while it is decided what goes."""
         self._spaces: dict[int, _Held] = {}
@@ -98,23 +103,41 @@ class Holdings:
             for space in wanted:
                 try:
                     self._apply_space(space)
-                except AsterismError as error:  # one space's trouble is not the others'
-                    refused[space.space_id] = f"space {space.name} can not be opened: {error.message}"
-                    logger.error("space_refused", extra={"space": space.name, "cause": error.message})
+                except (AsterismError, OSError) as error:  # one space's trouble is not the others'
+                    cause = error.message if isinstance(error, AsterismError) else str(error)
+                    refused[space.space_id] = f"space {space.name} can not be opened: {cause}"
+                    logger.error("space_refused", extra={"space": space.name, "cause": cause})
             self._refused = refused
 
     def _apply_space(self, space: WantedSpace) -> None:
         held = self._spaces.get(space.space_id)
         if held is None:
             path = self._folders.graph(space.space_id)
+            self._put_back(path.parent)
             make_folder(path.parent)
+            label_space(path.parent, space.name)
             held = self._spaces[space.space_id] = _Held(wanted=space, store=GraphStore.open(path, space.schema))
         held.wanted = space
+        for want in space.versions:
+            self._put_back(self._folders.build(space.space_id, want.job_id))
         numbers = {want.version for want in space.versions}
+        digests = {want.version: want.digest for want in space.versions}
         # Draws under way keep their arrays mapped; files go when the folder is swept.
-        held.versions = {version: opened for version, opened in held.versions.items() if version in numbers}
+        held.versions = {version: opened for version, opened in held.versions.items() if digests.get(version) == opened.digest}
         held.faults = {version: cause for version, cause in held.faults.items() if version in numbers}
         held.dropped_loads &= frozenset(space.abandoned_loads)
+
+    def _put_back(self, path: Path) -> None:
+        if self._quarantine is not None and not path.exists():
+            self._quarantine.put_back(path)
+
+    def saw_load(self, load_id: int) -> None:
+        """Note that there are blocks of a load."""
+        self._highest_load = max(self._highest_load, load_id)
+
+    def highest_load(self) -> int:
+        """Return the highest load that was seen in a store, or written since the start; 0 for none."""
+        return max([self._highest_load, *(held.store.highest_load for held in list(self._spaces.values()))])
 
     # -- what is to be opened -------------------------------------------------------------------------------------
 

@@ -55,7 +55,13 @@ class StoragedSettings(DaemonSettings):
     """Seconds that an object store or an SFTP host may be silent. An operation on a file is given up after four times as long, and the task
     fails."""
     sweep_interval_s: float = Field(default=300.0, gt=0)
-    """How often leftovers of builds, versions and loads are looked for, beside at the start and at every word of metad."""
+    """How often removal orders that could not be carried out are tried again, and unreferenced data is looked for."""
+    quarantine_grace_s: float = Field(default=86400.0, ge=0)
+    """How long a folder that was ordered away stays in quarantine before it is unlinked."""
+    quarantine_limit_mib: int = Field(default=65536, ge=0)
+    """MiB that all quarantined folders may take; beyond, the oldest ones are unlinked before their time."""
+    quarantine_free_mib: int = Field(default=4096, ge=0)
+    """While the disk has less MiB free, quarantined folders are unlinked before their time, the oldest first."""
     request_rows_limit: int = Field(default=ROWS_LIMIT, ge=1, le=MOST_ROWS)
     """Rows that one request may draw, read or walk; one that is certain to take more is refused before it runs."""
     request_memory_limit_mib: int = Field(default=MEMORY_LIMIT_MIB, ge=16)

@@ -16,7 +16,7 @@ from asterism import Client
 
 FLAGS = {
     "metad": ["--keep-versions", "1", "--retire-after-s", "0.2", "--lease-s", "2", "--heartbeat-interval-s", "0.2"],
-    "storaged": ["--sweep-interval-s", "0.5"],
+    "storaged": ["--sweep-interval-s", "0.5", "--quarantine-grace-s", "0"],
 }
 SCHEMA = {
     "parts": 2,

@@ -24,7 +24,7 @@ from asterism_proto.errors import InvalidRequest, NotFound, Stale, Unavailable
 
 FLAGS = {
     "metad": ["--keep-versions", "1", "--retire-after-s", "0.2", "--lease-s", "2", "--heartbeat-interval-s", "0.2"],
-    "storaged": ["--sweep-interval-s", "0.5"],
+    "storaged": ["--sweep-interval-s", "0.5", "--quarantine-grace-s", "0"],
 }
 SCHEMA = {"parts": 2, "direction": "both", "nodes": {"n": {"features": {"at": "int64"}}}, "edges": {"n:to:n": {}}}
 NODES = 400

@@ -10,6 +10,9 @@ from asterism_proto.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from daemonkit.calls import LocalTransport, Transport
+from metad.catalog.history import Highest
+from metad.cluster import Role
+from metad.followers import Follower
 from metad.rooms import Rooms
 from metad.settings import MetadSettings
 from metad.store.memory import MemoryStore
@@ -51,6 +54,10 @@ class Counter:
         """Which of the loads that a storaged holds blocks of may go."""
         request = mpb.LoadsHeld(uuid=uuid, space_id=space_id, loads=loads)
         return list(cast(mpb.DeadLoads, self._transport.call(BEATS["find_dead_loads"], request, 10.0)).loads)
+
+    def take_stock(self, uuid: str, spaces: Sequence[mpb.InventorySpace], **more: Any) -> None:
+        """Report what a storaged holds."""
+        self._transport.call(BEATS["report_inventory"], mpb.Inventory(uuid=uuid, spaces=spaces, **more), 10.0)
 
     def create(self, name: str = "graph", schema: Schema = SCHEMA, *, if_not_exists: bool = False) -> pb.Space:
         """A space."""
@@ -94,10 +101,14 @@ class Counter:
 class Desk(Counter):
     """A metad that is asked in process; its time is a number that the test moves."""
 
-    def __init__(self, store: MetaStore | None = None, *, uuid: str = "m1", now_ms: int = 1_700_000_000_000, **settings: Any) -> None:
+    def __init__(
+        self, store: MetaStore | None = None, *, uuid: str = "m1", now_ms: int = 1_700_000_000_000, confirmed: bool = True, **settings: Any
+    ) -> None:
         self.store = store or MemoryStore()
         self.now_ms = now_ms
         self.rooms = Rooms(MetadSettings(**settings), store=self.store, uuid=uuid, clock=lambda: self.now_ms)
+        for host in self.rooms.cluster.online(Role.STORAGED) if confirmed else ():  # as if each had confirmed the catalog; its lease is as it was
+            self.rooms.followers.heard(Follower(uuid=host.uuid, role=host.role, cluster="", position=None, highest=Highest()))
         super().__init__(LocalTransport({**self.rooms.catalog_handlers, **self.rooms.beats_handlers}))
 
     def passes(self, seconds: float) -> None:

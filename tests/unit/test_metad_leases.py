@@ -131,12 +131,8 @@ def test_a_dropped_space_leaves_no_record_but_that_of_its_jobs(desk: Desk) -> No
     desk.load()
     job = desk.submit()
     desk.build("s1")  # one share is done, and its result written down
-    assert names(desk.store) == {
-        "format",
-        "cluster",
-        "start",
-        "next",
-        "host",
+    always = {"format", "cluster", "start", "history", "revision", "term", "next", "host"}
+    assert names(desk.store) == always | {
         "space",
         "commit",
         "base",
@@ -148,12 +144,15 @@ def test_a_dropped_space_leaves_no_record_but_that_of_its_jobs(desk: Desk) -> No
         "pin",
     }
     desk.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
-    assert names(desk.store) == {"format", "cluster", "start", "next", "host", "job"}
+    assert names(desk.store) == always | {"job", "removal"}, "the orders to remove its data stay until they are carried out"
     assert desk.job(job.job_id).state == pb.STOPPED
     with pytest.raises(Conflict, match="was dropped"):
         desk.ask("recover_job", mpb.JobRequest(job_id=job.job_id))
     desk.passes(WEEK_S + 1)
-    assert names(desk.store) == {"format", "cluster", "start", "next", "host"}
+    assert names(desk.store) == always | {"removal"}
+    for uuid in ("s1", "s2"):
+        desk.beat(uuid, removed=[removal.removal_id for removal in desk.poll(uuid).removals])
+    assert names(desk.store) == always
 
 
 def test_a_dropped_space_holds_nobody_up(desk: Desk) -> None:

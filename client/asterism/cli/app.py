@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from asterism.cli import backups, consoling, exporting, jobs, loading, sampling, serving, spaces, status, verifying
+from asterism.cli import backups, consoling, exporting, jobs, loading, metad, sampling, serving, spaces, status, verifying
 from asterism.cli.arguments import hoist
 from asterism.cli.exits import ExitCode, code_of
 from asterism.cli.output import Output
@@ -32,6 +32,7 @@ app.add_typer(exporting.app, name="export")
 app.command("verify", epilog=verifying.EXAMPLES)(verifying.verify)
 app.command("backup", epilog=backups.BACKUP_EXAMPLES)(backups.backup)
 app.command("restore", epilog=backups.RESTORE_EXAMPLES)(backups.restore)
+app.add_typer(metad.app, name="metad")
 app.command("status", epilog=status.EXAMPLES)(status.status)
 
 

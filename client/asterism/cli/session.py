@@ -31,28 +31,31 @@ class Session:
     output: Output
 
     @contextmanager
-    def client(self, *, reading: bool = False, making: bool = False) -> Iterator[Client]:
+    def client(self, *, reading: bool = False, making: bool = False, adopting: bool = False) -> Iterator[Client]:
         """A client of the address, or of the embedded graph, for as long as the block runs.
 
         A command that is only ``reading`` does with what is published where another process has the folder open. Only one
         that is ``making`` a space makes the folder: of any other its name is a slip where it is not there.
+
+        A command that is ``adopting`` opens a folder whose catalog is an older copy.
         """
         import asterism
 
         if self.path is not None:
             if self.address is not None:
                 raise InvalidRequest(f"both --address {self.address} and --path {self.path}; say which of the two")
-            with self._opened(self.path, reading=reading, making=making) as client:
+            with self._opened(self.path, reading=reading, making=making, adopting=adopting) as client:
                 yield client
         else:
             with asterism.connect(self.address or DEFAULT_ADDRESS, timeout_s=self.timeout_s) as client:
                 yield client
 
-    def _opened(self, path: Path, *, reading: bool, making: bool) -> Client:
+    def _opened(self, path: Path, *, reading: bool, making: bool, adopting: bool) -> Client:
         import asterism
 
         try:
-            return asterism.open(path, mode="w" if making else "r+")
+            mode = "w" if making else "r+"
+            return asterism.open(path, mode=mode, adopting=True) if adopting else asterism.open(path, mode=mode)
         except Conflict as taken:
             if not reading:
                 raise

@@ -10,6 +10,7 @@ from asterism.cli.exits import ExitCode
 from asterism.cli.output import moment, table
 from asterism.cli.session import session_of
 from asterism.cli.spaces import spaces_table
+from asterism_proto.v1 import common_pb2 as pb
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,7 +38,8 @@ def status(context: typer.Context) -> None:
     session = session_of(context)
     with session.client(reading=True) as client:
         hosts, spaces = list(client.hosts()), list(client.spaces())
-    lacks = missing(hosts, spaces)
+        fault = client.session.catalog("describe_catalog", pb.Empty()).fault if hosts else ""
+    lacks = [*([fault] if fault else []), *missing(hosts, spaces)]
     session.output.result({"ready": not lacks, "missing": lacks, "hosts": hosts, "spaces": spaces}, lambda: _page(hosts, spaces, lacks))
     if lacks:
         raise typer.Exit(ExitCode.NOT_NOW)

@@ -20,6 +20,14 @@ class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ROLE_UNSPECIFIED: _ClassVar[Role]
     STORAGED: _ClassVar[Role]
     GRAPHD: _ClassVar[Role]
+
+class RemovalKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    REMOVAL_KIND_UNSPECIFIED: _ClassVar[RemovalKind]
+    REMOVE_SPACE: _ClassVar[RemovalKind]
+    REMOVE_BUILD: _ClassVar[RemovalKind]
+    REMOVE_LEFTOVERS: _ClassVar[RemovalKind]
+    REMOVE_LOADS: _ClassVar[RemovalKind]
 LOAD_STATE_UNSPECIFIED: LoadState
 OPEN: LoadState
 COMMITTED: LoadState
@@ -27,6 +35,11 @@ ABANDONED: LoadState
 ROLE_UNSPECIFIED: Role
 STORAGED: Role
 GRAPHD: Role
+REMOVAL_KIND_UNSPECIFIED: RemovalKind
+REMOVE_SPACE: RemovalKind
+REMOVE_BUILD: RemovalKind
+REMOVE_LEFTOVERS: RemovalKind
+REMOVE_LOADS: RemovalKind
 
 class CreateSpaceRequest(_message.Message):
     __slots__ = ("name", "schema", "if_not_exists")
@@ -406,7 +419,7 @@ class HeldVersion(_message.Message):
     def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ...) -> None: ...
 
 class BeatRequest(_message.Message):
-    __slots__ = ("role", "uuid", "incarnation", "address", "http_address", "tasks", "held", "free_bytes", "dropped_loads", "cluster", "held_bytes", "start")
+    __slots__ = ("role", "uuid", "incarnation", "address", "http_address", "tasks", "held", "free_bytes", "dropped_loads", "cluster", "held_bytes", "start", "followed", "highest", "removed")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
@@ -419,6 +432,9 @@ class BeatRequest(_message.Message):
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
     HELD_BYTES_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWED_FIELD_NUMBER: _ClassVar[int]
+    HIGHEST_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
     role: Role
     uuid: str
     incarnation: int
@@ -431,18 +447,23 @@ class BeatRequest(_message.Message):
     cluster: str
     held_bytes: int
     start: int
-    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskReport, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[HeldVersion, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., dropped_loads: _Optional[_Iterable[int]] = ..., cluster: _Optional[str] = ..., held_bytes: _Optional[int] = ..., start: _Optional[int] = ...) -> None: ...
+    followed: CatalogPosition
+    highest: HighestIds
+    removed: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskReport, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[HeldVersion, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., dropped_loads: _Optional[_Iterable[int]] = ..., cluster: _Optional[str] = ..., held_bytes: _Optional[int] = ..., start: _Optional[int] = ..., followed: _Optional[_Union[CatalogPosition, _Mapping]] = ..., highest: _Optional[_Union[HighestIds, _Mapping]] = ..., removed: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class BeatReply(_message.Message):
-    __slots__ = ("revision", "lease_s")
+    __slots__ = ("revision", "lease_s", "position")
     REVISION_FIELD_NUMBER: _ClassVar[int]
     LEASE_S_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
     revision: int
     lease_s: float
-    def __init__(self, revision: _Optional[int] = ..., lease_s: _Optional[float] = ...) -> None: ...
+    position: CatalogPosition
+    def __init__(self, revision: _Optional[int] = ..., lease_s: _Optional[float] = ..., position: _Optional[_Union[CatalogPosition, _Mapping]] = ...) -> None: ...
 
 class PollRequest(_message.Message):
-    __slots__ = ("role", "uuid", "incarnation", "known_revision", "wait_s", "cluster", "start")
+    __slots__ = ("role", "uuid", "incarnation", "known_revision", "wait_s", "cluster", "start", "followed")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
@@ -450,6 +471,7 @@ class PollRequest(_message.Message):
     WAIT_S_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWED_FIELD_NUMBER: _ClassVar[int]
     role: Role
     uuid: str
     incarnation: int
@@ -457,7 +479,140 @@ class PollRequest(_message.Message):
     wait_s: float
     cluster: str
     start: int
-    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., known_revision: _Optional[int] = ..., wait_s: _Optional[float] = ..., cluster: _Optional[str] = ..., start: _Optional[int] = ...) -> None: ...
+    followed: CatalogPosition
+    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., known_revision: _Optional[int] = ..., wait_s: _Optional[float] = ..., cluster: _Optional[str] = ..., start: _Optional[int] = ..., followed: _Optional[_Union[CatalogPosition, _Mapping]] = ...) -> None: ...
+
+class CatalogPosition(_message.Message):
+    __slots__ = ("history", "term", "revision")
+    HISTORY_FIELD_NUMBER: _ClassVar[int]
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    history: str
+    term: str
+    revision: int
+    def __init__(self, history: _Optional[str] = ..., term: _Optional[str] = ..., revision: _Optional[int] = ...) -> None: ...
+
+class HighestIds(_message.Message):
+    __slots__ = ("space_id", "job_id", "load_id")
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    LOAD_ID_FIELD_NUMBER: _ClassVar[int]
+    space_id: int
+    job_id: int
+    load_id: int
+    def __init__(self, space_id: _Optional[int] = ..., job_id: _Optional[int] = ..., load_id: _Optional[int] = ...) -> None: ...
+
+class RemovalOrder(_message.Message):
+    __slots__ = ("removal_id", "kind", "space_id", "job_id", "loads", "reason")
+    REMOVAL_ID_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    LOADS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    removal_id: int
+    kind: RemovalKind
+    space_id: int
+    job_id: int
+    loads: _containers.RepeatedScalarFieldContainer[int]
+    reason: str
+    def __init__(self, removal_id: _Optional[int] = ..., kind: _Optional[_Union[RemovalKind, str]] = ..., space_id: _Optional[int] = ..., job_id: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class Inventory(_message.Message):
+    __slots__ = ("uuid", "cluster", "followed", "highest", "spaces")
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWED_FIELD_NUMBER: _ClassVar[int]
+    HIGHEST_FIELD_NUMBER: _ClassVar[int]
+    SPACES_FIELD_NUMBER: _ClassVar[int]
+    uuid: str
+    cluster: str
+    followed: CatalogPosition
+    highest: HighestIds
+    spaces: _containers.RepeatedCompositeFieldContainer[InventorySpace]
+    def __init__(self, uuid: _Optional[str] = ..., cluster: _Optional[str] = ..., followed: _Optional[_Union[CatalogPosition, _Mapping]] = ..., highest: _Optional[_Union[HighestIds, _Mapping]] = ..., spaces: _Optional[_Iterable[_Union[InventorySpace, _Mapping]]] = ...) -> None: ...
+
+class InventorySpace(_message.Message):
+    __slots__ = ("space_id", "name", "bytes", "builds", "checkpoints", "loads")
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    BUILDS_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
+    LOADS_FIELD_NUMBER: _ClassVar[int]
+    space_id: int
+    name: str
+    bytes: int
+    builds: _containers.RepeatedCompositeFieldContainer[InventoryBuild]
+    checkpoints: _containers.RepeatedScalarFieldContainer[int]
+    loads: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, space_id: _Optional[int] = ..., name: _Optional[str] = ..., bytes: _Optional[int] = ..., builds: _Optional[_Iterable[_Union[InventoryBuild, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[int]] = ..., loads: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class InventoryBuild(_message.Message):
+    __slots__ = ("job_id", "version")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    job_id: int
+    version: int
+    def __init__(self, job_id: _Optional[int] = ..., version: _Optional[int] = ...) -> None: ...
+
+class UnknownData(_message.Message):
+    __slots__ = ("host", "space_id", "space", "bytes", "job_id", "version", "loads")
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    LOADS_FIELD_NUMBER: _ClassVar[int]
+    host: str
+    space_id: int
+    space: str
+    bytes: int
+    job_id: int
+    version: int
+    loads: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, host: _Optional[str] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., bytes: _Optional[int] = ..., job_id: _Optional[int] = ..., version: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Follower(_message.Message):
+    __slots__ = ("uuid", "role", "cluster", "followed", "highest", "reported")
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWED_FIELD_NUMBER: _ClassVar[int]
+    HIGHEST_FIELD_NUMBER: _ClassVar[int]
+    REPORTED_FIELD_NUMBER: _ClassVar[int]
+    uuid: str
+    role: Role
+    cluster: str
+    followed: CatalogPosition
+    highest: HighestIds
+    reported: bool
+    def __init__(self, uuid: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., cluster: _Optional[str] = ..., followed: _Optional[_Union[CatalogPosition, _Mapping]] = ..., highest: _Optional[_Union[HighestIds, _Mapping]] = ..., reported: bool = ...) -> None: ...
+
+class CatalogState(_message.Message):
+    __slots__ = ("cluster", "position", "ahead", "unknown", "open_loads", "jobs", "fault")
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    AHEAD_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    OPEN_LOADS_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    FAULT_FIELD_NUMBER: _ClassVar[int]
+    cluster: str
+    position: CatalogPosition
+    ahead: _containers.RepeatedCompositeFieldContainer[Follower]
+    unknown: _containers.RepeatedCompositeFieldContainer[UnknownData]
+    open_loads: _containers.RepeatedScalarFieldContainer[int]
+    jobs: _containers.RepeatedScalarFieldContainer[int]
+    fault: str
+    def __init__(self, cluster: _Optional[str] = ..., position: _Optional[_Union[CatalogPosition, _Mapping]] = ..., ahead: _Optional[_Iterable[_Union[Follower, _Mapping]]] = ..., unknown: _Optional[_Iterable[_Union[UnknownData, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., jobs: _Optional[_Iterable[int]] = ..., fault: _Optional[str] = ...) -> None: ...
+
+class AdoptCatalogRequest(_message.Message):
+    __slots__ = ("cluster",)
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    cluster: str
+    def __init__(self, cluster: _Optional[str] = ...) -> None: ...
 
 class TaskOrder(_message.Message):
     __slots__ = ("task_id", "job_id", "attempt", "kind", "space_id", "parts", "cut", "loads", "commits", "options", "version", "manifest", "indexes")
@@ -513,7 +668,7 @@ class SpaceRoute(_message.Message):
     def __init__(self, space: _Optional[_Union[_common_pb2.Space, _Mapping]] = ..., versions: _Optional[_Iterable[_Union[_common_pb2.Manifest, _Mapping]]] = ...) -> None: ...
 
 class PollReply(_message.Message):
-    __slots__ = ("revision", "spaces", "orders", "storaged", "open_loads", "abandoned_loads", "kept_jobs", "cluster")
+    __slots__ = ("revision", "spaces", "orders", "storaged", "open_loads", "abandoned_loads", "kept_jobs", "cluster", "position", "continues", "adopted", "removals")
     REVISION_FIELD_NUMBER: _ClassVar[int]
     SPACES_FIELD_NUMBER: _ClassVar[int]
     ORDERS_FIELD_NUMBER: _ClassVar[int]
@@ -522,6 +677,10 @@ class PollReply(_message.Message):
     ABANDONED_LOADS_FIELD_NUMBER: _ClassVar[int]
     KEPT_JOBS_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    CONTINUES_FIELD_NUMBER: _ClassVar[int]
+    ADOPTED_FIELD_NUMBER: _ClassVar[int]
+    REMOVALS_FIELD_NUMBER: _ClassVar[int]
     revision: int
     spaces: _containers.RepeatedCompositeFieldContainer[SpaceRoute]
     orders: _containers.RepeatedCompositeFieldContainer[TaskOrder]
@@ -530,7 +689,11 @@ class PollReply(_message.Message):
     abandoned_loads: _containers.RepeatedScalarFieldContainer[int]
     kept_jobs: _containers.RepeatedCompositeFieldContainer[KeptJob]
     cluster: str
-    def __init__(self, revision: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[SpaceRoute, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[TaskOrder, _Mapping]]] = ..., storaged: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., abandoned_loads: _Optional[_Iterable[int]] = ..., kept_jobs: _Optional[_Iterable[_Union[KeptJob, _Mapping]]] = ..., cluster: _Optional[str] = ...) -> None: ...
+    position: CatalogPosition
+    continues: bool
+    adopted: bool
+    removals: _containers.RepeatedCompositeFieldContainer[RemovalOrder]
+    def __init__(self, revision: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[SpaceRoute, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[TaskOrder, _Mapping]]] = ..., storaged: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., abandoned_loads: _Optional[_Iterable[int]] = ..., kept_jobs: _Optional[_Iterable[_Union[KeptJob, _Mapping]]] = ..., cluster: _Optional[str] = ..., position: _Optional[_Union[CatalogPosition, _Mapping]] = ..., continues: bool = ..., adopted: bool = ..., removals: _Optional[_Iterable[_Union[RemovalOrder, _Mapping]]] = ...) -> None: ...
 
 class LoadsHeld(_message.Message):
     __slots__ = ("uuid", "space_id", "loads", "cluster")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from uuid import uuid4
 
 from asterism_proto.errors import Corrupt
+from metad.catalog.history import History
 from metad.catalog.loads import Loads
 from metad.catalog.model import Space, Step
 from metad.catalog.pins import PinRules, Pins
+from metad.catalog.removals import Removal, RemovalKind, Removals
 from metad.catalog.restores import Record, Restores
-from metad.catalog.spaces import Spaces
+from metad.catalog.spaces import Spaces, hosts_of
 from metad.catalog.versions import Versions
 from metad.jobs.model import Job
 from metad.store import codec, keys
 from metad.store.port import MetaStore
+from metad.store.revised import RevisedStore
 from metad.totals import Result
 
 _FORMAT = b"1"
@@ -46,16 +50,27 @@ class Catalog:
         # Of the catalog, not of metad's folder, whose identity may be lost; and of the clock, for a catalog may be an older state of itself.
         self.start = max(codec.number_from(store.get(keys.START), default=0) + 1, now_ms // 1000)
         """Larger at every start on this catalog."""
+        self.store = store = store if isinstance(store, RevisedStore) else RevisedStore(store)
         store.write({keys.START: codec.number_to(self.start)})
+        self.history = History(store)
+        self.removals = Removals(store)
         self.spaces = Spaces(store)
         self.loads = Loads(store, self.spaces, first_admission=self.start << 32)
         self.versions = Versions(store, self.spaces)
         self.restores = Restores(store, self.spaces, self.loads)
         self.pins = Pins(store, pin_rules or PinRules(), now_ms=now_ms)
 
-    def drop(self, space: Space) -> Step:
-        """The end of a space with everything in it."""
+    def drop(self, space: Space, *, now_ms: int) -> Step:
+        """The end of a space with everything in it, and the orders to remove its data."""
+        removal = Removal(
+            kind=RemovalKind.SPACE,
+            space_id=space.space_id,
+            reason=f"space {space.name} was dropped",
+            hosts=tuple(sorted(hosts_of(space))),
+            created_ms=now_ms,
+        )
         return _together(
+            self.removals.order([removal]),
             self.pins.drop(space.space_id),
             self.restores.end(space.space_id),
             self.versions.drop(space.space_id),
@@ -67,6 +82,32 @@ class Catalog:
         """What a finished job made, as the current version of its space; of a restore, the version that the space waits for."""
         awaited = self.restores.awaited(space.space_id)
         return _together(self.versions.publish(space, job, result, now_ms=now_ms, origin=awaited), self.restores.end(space.space_id))
+
+    def retire(self, space: Space, versions: list[int], *, now_ms: int) -> Step:
+        """The end of old versions, and the orders to remove what their jobs built."""
+        removals = [
+            Removal(
+                kind=RemovalKind.BUILD,
+                space_id=space.space_id,
+                job_id=manifest.job_id,
+                reason=f"version {manifest.version} of space {space.name} was retired",
+                hosts=tuple(sorted(hosts_of(space))),
+                created_ms=now_ms,
+            )
+            for manifest in self.versions.served(space.space_id)
+            if manifest.version in versions
+        ]
+        return _together(self.versions.retire(space.space_id, versions), self.removals.order(removals))
+
+    def adopt(self, over: Mapping[str, int], highest: int, *, cluster: str) -> None:
+        """Record that this catalog is the one to follow, over positions of these histories; skip every identifier they used."""
+        self.history.adopt(over, highest, {keys.CLUSTER: cluster.encode()})
+        self.cluster = cluster
+        first = self.history.position.revision
+        self.spaces.skip_ids(first)
+        self.loads.skip_ids(first)
+        self.pins.skip_ids(first)
+        self.removals.skip_ids(first)
 
     def record(self, space: Space, version: int) -> Record:
         """All that is known of a space up to a version: what a backup keeps."""

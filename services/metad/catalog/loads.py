@@ -300,6 +300,10 @@ class Loads:
         self._admitted.pop(load.load_id, None)
         self._put(load)
 
+    def skip_ids(self, first: int) -> None:
+        """Give out no identifier below ``first`` from now on; the store has it already."""
+        self._next = max(self._next, first)
+
     def drop(self, space_id: SpaceId) -> Step:
         """The end of a space's loads."""
         changes: dict[bytes, bytes | None] = {}
@@ -321,6 +325,10 @@ class Loads:
             self._named = {name: load_id for name, load_id in self._named.items() if name[0] != space_id}
 
         return Step(changes, apply)
+
+    def open_ids(self) -> list[LoadId]:
+        """Return all open loads."""
+        return sorted(self._open)
 
     def open_of(self, space_id: SpaceId) -> list[LoadId]:
         """The open loads of a space."""

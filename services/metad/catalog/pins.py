@@ -105,6 +105,10 @@ class Pins:
         """The versions of a space that somebody pins."""
         return {pin.version for pin in self.of(space_id)}
 
+    def skip_ids(self, first: int) -> None:
+        """Give out no identifier below ``first`` from now on; the store has it already."""
+        self._next = max(self._next, first)
+
     def drop(self, space_id: SpaceId) -> Step:
         """The end of a space's pins."""
         gone = self.of(space_id)

@@ -98,6 +98,10 @@ class Spaces:
             created_ms=now_ms,
         )
 
+    def skip_ids(self, first: int) -> None:
+        """Give out no identifier below ``first`` from now on; the store has it already."""
+        self._next = max(self._next, first)
+
     def drop(self, space: Space) -> Step:
         """The end of a space. Its id is never given again."""
         changes: dict[bytes, bytes | None] = {keys.space(space.space_id): None, keys.commit(space.space_id): None}

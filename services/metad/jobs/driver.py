@@ -21,6 +21,7 @@ from metad.cluster import Host, Role
 from metad.ids import HostId, JobId, SpaceId
 from metad.jobs import machine, model
 from metad.jobs.kinds import kind_of, settled
+from metad.jobs.leftovers import removals_after
 from metad.jobs.model import Job, Jobs, Rules, State, Task
 from metad.store import codec, keys
 from metad.store.port import MetaStore
@@ -96,18 +97,22 @@ class Driver:
         job = machine.find(self._state, job_id)
         if self._catalog.spaces.get(job.space_id) is None:
             raise Conflict(f"job {job_id} is of space {job.space!r} (id {job.space_id}), which was dropped: there is nothing to go on with")
-        self.feed(model.Recover(now_ms=self._clock(), job_id=JobId(job_id)))
+        self.feed(model.Recover(now_ms=self._clock(), job_id=JobId(job_id)), also=self._catalog.removals.withdraw_job(job_id))
         return machine.find(self._state, job_id)
 
     def drop(self, space: Space) -> None:
         """End a space and its jobs, in one write."""
-        also = self._catalog.drop(space)
+        also = self._catalog.drop(space, now_ms=self._clock())
         for job in self._state.jobs.values():
             if job.space_id == space.space_id:
                 also = Step({**also.changes, **_without_results(job)}, also.apply)
         self.feed(model.SpaceDropped(now_ms=self._clock(), space_id=space.space_id), also=also)
         self._board.changed()
         logger.info("space_dropped", extra={"space": space.name, "space_id": space.space_id})
+
+    def skip_ids(self, first: int) -> None:
+        """Give out no identifier below ``first`` from now on; the store has it already."""
+        self._state = replace(self._state, next_job=max(self._state.next_job, first), next_task=max(self._state.next_task, first))
 
     def orders(self, host: HostId) -> list[tuple[Job, Task]]:
         """What a storaged should be working on."""
@@ -146,9 +151,21 @@ class Driver:
                 step = self._catalog.publish(space, job, result, now_ms=self._clock())
                 return Step({**step.changes, **_without_results(job)}, step.apply)
             case model.Forget(job_id=job_id):
-                return Step({keys.job(job_id): None, **_without_results(self._state.jobs[job_id])})
+                return self._forget(self._state.jobs[job_id])
             case model.Answer() | model.Tell():
                 return Step()
+
+    def _forget(self, job: Job) -> Step:
+        """The end of a job's record; what it left is ordered away by then."""
+        removals = self._catalog.removals
+        left = [] if removals.is_cleaned(job.job_id) else removals_after(job, now_ms=self._clock())
+        ordered, forgotten = removals.order(left), removals.forget_job(job.job_id)
+
+        def apply() -> None:
+            ordered.apply()
+            forgotten.apply()
+
+        return Step({keys.job(job.job_id): None, **_without_results(job), **ordered.changes, **forgotten.changes}, apply)
 
 
 def _without_results(job: Job) -> dict[bytes, bytes | None]:

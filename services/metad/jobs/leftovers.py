@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from metad.catalog.model import Manifest
+from metad.catalog.removals import Removal, RemovalKind
 from metad.ids import SpaceId
 from metad.jobs.model import Job, State
 
@@ -35,3 +36,21 @@ def _superseded(job: Job, current: Manifest | None) -> bool:
     if current is None or current.cut != job.cut:
         return current is not None and current.cut > job.cut
     return current.created_ms >= job.finished_ms
+
+
+def removals_after(job: Job, *, now_ms: int) -> list[Removal]:
+    """Return the orders to remove what a job that is over left on its storageds, but for a build that it published."""
+    hosts = tuple(sorted({task.host for task in job.tasks if task.attempt}))
+    kinds = (RemovalKind.LEFTOVERS,) if job.version else (RemovalKind.BUILD, RemovalKind.LEFTOVERS)
+    return [
+        Removal(
+            kind=kind,
+            space_id=job.space_id,
+            job_id=job.job_id,
+            reason=f"job {job.job_id} of space {job.space} is over ({job.state.name})",
+            hosts=hosts,
+            created_ms=now_ms,
+        )
+        for kind in kinds
+        if hosts
+    ]

@@ -2,8 +2,14 @@
 
 1/format                       what wrote the store
 1/cluster                      the id of the cluster: made with the store, so that an empty one is another cluster
+1/history                      the id of the catalog's history, made with it
+1/revision                     number of the latest write, in the same write
+1/term/NUMBER                  a start of a metad on it: a random id, and the revision that it began with
+1/adoption/NUMBER              positions of other catalogs that this one was adopted over
+1/removal/REMOVAL              an order to remove data, until every storaged that it concerns has carried it out
+1/cleaned/JOB                  a job whose leftovers were ordered away
 1/start                        number of the latest start of a metad on it: every start has a larger one
-1/next/SPACE|LOAD|PIN          the next id of a kind (jobs and tasks: 1/next/JOB)
+1/next/SPACE|LOAD|PIN|REMOVAL  the next id of a kind (jobs and tasks: 1/next/JOB)
 1/space/SPACE                  a space, with its parts and its current version
 1/commit/SPACE                 its last commit number
 1/base/SPACE/TYPE              the next edge id of an edge type
@@ -29,6 +35,14 @@ NEXT_LOAD = _FORMAT + b"next/load"
 NEXT_JOB = _FORMAT + b"next/job"
 NEXT_TASK = _FORMAT + b"next/task"
 NEXT_PIN = _FORMAT + b"next/pin"
+NEXT_REMOVAL = _FORMAT + b"next/removal"
+COUNTERS = (NEXT_SPACE, NEXT_LOAD, NEXT_JOB, NEXT_TASK, NEXT_PIN, NEXT_REMOVAL)
+HISTORY = _FORMAT + b"history"
+REVISION = _FORMAT + b"revision"
+TERMS = _FORMAT + b"term/"
+ADOPTIONS = _FORMAT + b"adoption/"
+REMOVALS = _FORMAT + b"removal/"
+CLEANED = _FORMAT + b"cleaned/"
 SPACES = _FORMAT + b"space/"
 COMMITS = _FORMAT + b"commit/"
 BASES = _FORMAT + b"base/"
@@ -119,6 +133,26 @@ def result(job_id: int, task_id: int) -> bytes:
 def pin(pin_id: int) -> bytes:
     """Of a lease on a version."""
     return PINS + _n(pin_id)
+
+
+def term(number: int) -> bytes:
+    """Of a start of a metad."""
+    return TERMS + _n(number)
+
+
+def adoption(number: int) -> bytes:
+    """Of an adoption."""
+    return ADOPTIONS + _n(number)
+
+
+def removal(removal_id: int) -> bytes:
+    """Of a removal order."""
+    return REMOVALS + _n(removal_id)
+
+
+def cleaned(job_id: int) -> bytes:
+    """Of the mark of a job whose leftovers were ordered away."""
+    return CLEANED + _n(job_id)
 
 
 def last_number(key: bytes) -> int:

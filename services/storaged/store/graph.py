@@ -114,6 +114,8 @@ class GraphStore:
     def __init__(self, engine: Keep, schema: Schema, *, spill: Path | None = None) -> None:
         self._engine, self._schema = engine, schema
         self._lock, self._telling = threading.Lock(), threading.Lock()
+        self.highest_load = 0
+        """The highest load that was written since the store was opened."""
         self._doomed: set[int] = set()
         """Loads that were given up."""
         self._kinds = set(self._known_kinds())
@@ -170,6 +172,7 @@ class GraphStore:
         self._engine.write(puts)
         with self._lock:
             self._kinds.update((key.part, key.kind, key.type_id) for key in fresh)
+            self.highest_load = max(self.highest_load, *(block.load_id for block in blocks))
             self._members.note(key for key in fresh if key.kind in (NODES, NODE_DELETES))
         return sum(len(value) for _, _, value in puts if value is not None)
 

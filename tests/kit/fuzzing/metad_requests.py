@@ -57,6 +57,10 @@ class FuzzedDesk(Desk):
     def _read(self) -> None:
         self.ask("describe_space", mpb.SpaceRequest(space="graph"))
         self.ask("list_spaces", pb.Empty())
+        self.ask("describe_catalog", pb.Empty())
+        self.ask("adopt_catalog", mpb.AdoptCatalogRequest())
+        held = mpb.InventorySpace(space_id=1, builds=[mpb.InventoryBuild(job_id=1, version=1)], checkpoints=[1], loads=[1])
+        self.take_stock("s1", [held], highest=mpb.HighestIds(space_id=1, job_id=1, load_id=1))
         self.ask("list_hosts", pb.Empty())
         self.ask("list_commits", mpb.ListCommitsRequest(space="graph", after=0))
         self.ask("list_jobs", mpb.ListJobsRequest(space="graph", states=[pb.FINISHED], limit=5, before=9, kinds=["build"]))

@@ -1,0 +1,124 @@
+"""`asterism metad`: the catalog that daemons follow."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from asterism.cli.output import table
+from asterism.cli.session import session_of
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as meta
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from asterism import Client
+
+_REPORTED_S = 20.0
+"""How long storageds may take to report what they hold."""
+
+app = typer.Typer(no_args_is_help=True, help="The catalog of metad, as daemons follow it.")
+
+
+def described(state: meta.CatalogState) -> dict[str, Any]:
+    """Return a catalog's state as a JSON document."""
+    return {
+        "cluster": state.cluster,
+        "history": state.position.history,
+        "revision": state.position.revision,
+        "fault": state.fault,
+        "ahead": [
+            {
+                "host": f.uuid,
+                "role": meta.Role.Name(f.role),
+                "cluster": f.cluster,
+                "history": f.followed.history,
+                "revision": f.followed.revision,
+                "reported": f.reported,
+            }
+            for f in state.ahead
+        ],
+        "unknown": [
+            {
+                "host": u.host,
+                "space_id": u.space_id,
+                "space": u.space,
+                "bytes": u.bytes,
+                "job": u.job_id,
+                "version": u.version,
+                "loads": list(u.loads),
+            }
+            for u in state.unknown
+        ],
+        "open_loads": list(state.open_loads),
+        "jobs": list(state.jobs),
+    }
+
+
+@app.command(epilog="Example: asterism metad adopt --dry-run; asterism metad adopt --yes")
+def adopt(
+    context: typer.Context,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be given up.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    cluster: Annotated[
+        str, typer.Option(metavar="ID", help="Take over the daemons of this cluster: where metad's folder was lost and is empty now.")
+    ] = "",
+) -> None:
+    """Have daemons follow metad's catalog though they followed a newer one, as after a restore of its folder.
+
+    Lists first what the storageds hold that this catalog does not know: it goes to quarantine, open loads are abandoned and jobs
+    under way are stopped.
+    """
+    session = session_of(context)
+    with session.client(adopting=True) as client:
+        state = _reported(client)
+        adopting = bool(state.ahead) and not dry_run
+        if adopting and not yes:
+            if session.output.as_json or not sys.stdin.isatty():
+                raise InvalidRequest("yes=False: expected --yes where nobody can be asked; see --dry-run for what would be given up")
+            session.output.result(None, lambda: _page(state, done=False))
+            typer.confirm("Give this up?", abort=True)
+        if adopting:
+            state = client.session.catalog("adopt_catalog", meta.AdoptCatalogRequest(cluster=cluster))
+    session.output.result({"adopted": adopting, **described(state)}, lambda: _page(state, done=adopting))
+
+
+def _reported(client: Client) -> meta.CatalogState:
+    """Return the catalog's state, once all storageds that are ahead of it have said what they hold, or a while later."""
+    until = time.monotonic() + _REPORTED_S
+    while True:
+        state: meta.CatalogState = client.session.catalog("describe_catalog", pb.Empty())
+        if all(f.reported for f in state.ahead if f.role == meta.STORAGED) or time.monotonic() > until:
+            return state
+        time.sleep(0.2)
+
+
+def _page(state: meta.CatalogState, *, done: bool) -> RenderableType:
+    from rich.console import Group
+
+    if not state.ahead:
+        return f"nothing to adopt: daemons follow the catalog (revision {state.position.revision})"
+    ahead = [(meta.Role.Name(f.role).lower(), f.uuid, f.followed.revision, f.cluster or state.cluster, f.reported) for f in state.ahead]
+    unknown = [(u.host, u.space or u.space_id, _what(u), f"{u.bytes / 2**20:,.1f} MiB" if u.bytes else "-") for u in state.unknown]
+    verb = "is" if done else "would be"
+    rest = f"{len(state.open_loads)} open loads {verb} abandoned, {len(state.jobs)} jobs {verb} stopped; the above {verb} moved to quarantine"
+    return Group(
+        f"the catalog is at revision {state.position.revision}",
+        table("daemons that followed another catalog", ("daemon", "host", "followed", "cluster", "reported"), ahead),
+        table("what they hold beyond this catalog", ("host", "space", "what", "size"), unknown),
+        rest,
+    )
+
+
+def _what(unknown: meta.UnknownData) -> str:
+    if unknown.loads:
+        return f"loads {', '.join(map(str, unknown.loads[:10]))}" + (" and more" if len(unknown.loads) > 10 else "")
+    if not unknown.job_id:
+        return "the whole space"
+    return f"version {unknown.version}" if unknown.version else f"what job {unknown.job_id} built"

@@ -1,0 +1,154 @@
+"""The newest position of metad's catalog that a daemon has followed: an older catalog orders nothing.
+
+metad answers each poll with its position, and says whether its catalog contains the one that the
+daemon followed last. A daemon with a folder writes a position down before it acts on it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import zlib
+from pathlib import Path
+
+from asterism_proto.durable import write_durably
+from asterism_proto.errors import Conflict, Corrupt
+from asterism_proto.v1 import metad_pb2 as pb
+
+logger = logging.getLogger(__name__)
+
+_SLOT_BYTES, _SLOTS = 512, 2
+REMEDY = (
+    "put the newer catalog back, or run `asterism metad adopt --dry-run` to see what would be given up and "
+    "`asterism metad adopt --yes` to go on with this one"
+)
+
+
+class FollowedCatalog:
+    """The newest position that was followed.
+
+    Parameters
+    ----------
+    file : Path or None
+        Where it is written down; None: a restart forgets it.
+
+    Raises
+    ------
+    Corrupt
+        Where the file cannot be read.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        self._position, self._sequence = _read(file) if file is not None and file.exists() else (pb.CatalogPosition(), 0)
+        self.fault = ""
+        """Why metad's last reply was not followed; empty where it was."""
+        self.writes = 0
+        """How often a position was written down."""
+
+    @property
+    def position(self) -> pb.CatalogPosition | None:
+        """The newest position that was followed; None before the first."""
+        return self._position if self._position.history else None
+
+    def check(self, reply: pb.PollReply, asked: pb.CatalogPosition | None) -> None:
+        """Refuse a reply of a catalog that does not contain the position that was followed.
+
+        Parameters
+        ----------
+        reply : PollReply
+        asked : CatalogPosition or None
+            What the request said was followed. A heartbeat may have advanced that since.
+
+        Raises
+        ------
+        Conflict
+            With the remedy.
+        """
+        with self._lock:
+            ours, theirs = asked or pb.CatalogPosition(), reply.position
+            behind = ours.term == theirs.term and theirs.revision < ours.revision
+            self.fault = ""
+            if theirs.history and reply.continues and not behind:
+                return
+            if not theirs.history and not ours.history:
+                return  # a metad of a release that counts no revisions, and a daemon that never heard of one
+            what = f"revision {theirs.revision} of the history {theirs.history}" if theirs.history else "no revision: a metad of an older release"
+            self.fault = (
+                f"metad's catalog is older than, or another one than, the one that this daemon followed (revision {ours.revision} of the "
+                f"history {ours.history or 'none'}; metad has {what}): it is not followed, and what is served stays as it is; {REMEDY}"
+            )
+            raise Conflict(self.fault)
+
+    def follow(self, position: pb.CatalogPosition) -> None:
+        """Take note of a position that is about to be acted on, durably where there is a file."""
+        with self._lock:
+            ours = self._position
+            advanced = (position.history, position.term) == (ours.history, ours.term) and position.revision <= ours.revision
+            if position.history and not advanced:
+                self._keep(position)
+
+    def advance(self, position: pb.CatalogPosition) -> None:
+        """Take note that the catalog that is followed has grown, as a heartbeat's reply says."""
+        with self._lock:
+            ours = self._position
+            if self.fault or (position.history, position.term) != (ours.history, ours.term):
+                return
+            if position.revision > ours.revision:
+                try:
+                    self._keep(position)
+                except OSError as error:  # nothing was acted on: the next heartbeat tries again
+                    logger.warning("position_not_written", extra={"cause": str(error)})
+
+    def _keep(self, position: pb.CatalogPosition) -> None:
+        kept = pb.CatalogPosition(history=position.history, term=position.term, revision=position.revision)
+        if self._file is not None:
+            self._sequence += 1
+            self._write(_slot(kept, self._sequence), self._sequence % _SLOTS)
+        self.writes += 1
+        self._position = kept
+
+    def _write(self, slot: bytes, number: int) -> None:
+        assert self._file is not None
+        if not self._file.exists():
+            write_durably(self._file, slot * _SLOTS)
+            return
+        # In place, so that a full disk has room for it: the other slot has the position before.
+        file = os.open(self._file, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.pwrite(file, slot, number * _SLOT_BYTES)
+            os.fdatasync(file)
+        finally:
+            os.close(file)
+
+
+def _slot(position: pb.CatalogPosition, sequence: int) -> bytes:
+    record = {"history": position.history, "term": position.term, "revision": position.revision, "sequence": sequence}
+    data = json.dumps(record).encode()
+    return b"%08x %s" % (zlib.crc32(data), data.ljust(_SLOT_BYTES - 10)) + b"\n"
+
+
+def _read(file: Path) -> tuple[pb.CatalogPosition, int]:
+    """Return the newest position in a file, with its sequence number; a slot that was cut off does not count."""
+    found: list[tuple[int, pb.CatalogPosition]] = []
+    content = file.read_bytes()
+    for start in range(0, len(content), _SLOT_BYTES):
+        crc, _, data = content[start : start + _SLOT_BYTES].partition(b" ")
+        try:
+            if int(crc, 16) != zlib.crc32(data.strip()):
+                continue
+            record = json.loads(data)
+            position = pb.CatalogPosition(history=record["history"], term=record["term"], revision=record["revision"])
+            found.append((int(record["sequence"]), position))
+        except (ValueError, KeyError, TypeError):
+            continue
+    if not found:
+        raise Corrupt(
+            f"{file}: cannot be read; it keeps an older catalog from ordering anything: restore it, or remove it where metad's catalog is surely the "
+            "newest one"
+        )
+    sequence, position = max(found, key=lambda pair: pair[0])
+    return position, sequence

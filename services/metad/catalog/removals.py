@@ -1,0 +1,140 @@
+"""Removal orders: what storageds are to remove, by name, kept until each of them has done so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+
+from asterism_proto.errors import Corrupt
+from metad.catalog.model import Step
+from metad.ids import HostId
+from metad.store import codec, keys
+from metad.store.port import MetaStore
+
+
+class RemovalKind(Enum):
+    """What a removal order names; the numbers are those of the wire."""
+
+    SPACE = 1
+    """The folder of a space."""
+    BUILD = 2
+    """What one job built."""
+    LEFTOVERS = 3
+    """What a job left beside a published build: its checkpoint, an unfinished export."""
+    LOADS = 4
+    """Blocks of loads that were given up by an adoption."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """An order to some storageds to remove something."""
+
+    removal_id: int = 0
+    """0 = not given out yet."""
+    kind: RemovalKind
+    space_id: int
+    job_id: int = 0
+    loads: tuple[int, ...] = ()
+    reason: str
+    hosts: tuple[HostId, ...]
+    """Those that have not carried it out yet."""
+    created_ms: int
+
+    @property
+    def named(self) -> tuple[RemovalKind, int, int, tuple[int, ...]]:
+        """What is to be removed."""
+        return (self.kind, self.space_id, self.job_id, self.loads)
+
+
+class Removals:
+    """The orders of a catalog. Not thread-safe: called under the lock of `metad.board`."""
+
+    def __init__(self, store: MetaStore) -> None:
+        self._store = store
+        self._orders = {removal.removal_id: removal for removal in (_from(value) for _, value in store.range(keys.REMOVALS))}
+        self._next = codec.number_from(store.get(keys.NEXT_REMOVAL), default=1)
+        self._cleaned = {keys.last_number(key) for key, _ in store.range(keys.CLEANED)}
+
+    def of(self, host: HostId) -> list[Removal]:
+        """Return the orders that a storaged has not carried out yet, by id."""
+        return [removal for removal in self._orders.values() if host in removal.hosts]
+
+    def pending(self) -> list[Removal]:
+        """Return all orders, by id."""
+        return list(self._orders.values())
+
+    def order(self, removals: Iterable[Removal], *, cleaned: Iterable[int] = ()) -> Step:
+        """Return the step that gives orders, and marks jobs as those whose leftovers were ordered away."""
+        fresh = [replace(removal, removal_id=self._next + i) for i, removal in enumerate(r for r in removals if r.hosts)]
+        self._next += len(fresh)  # whether the step is taken or not: several may be parts of one write
+        marked = set(cleaned) - self._cleaned
+        changes: dict[bytes, bytes | None] = {keys.removal(removal.removal_id): _to(removal) for removal in fresh}
+        changes |= {keys.cleaned(job_id): b"1" for job_id in marked}
+        if fresh:
+            changes[keys.NEXT_REMOVAL] = codec.number_to(self._next)
+
+        def apply() -> None:
+            self._orders |= {removal.removal_id: removal for removal in fresh}
+            self._cleaned |= marked
+
+        return Step(changes, apply)
+
+    def is_cleaned(self, job_id: int) -> bool:
+        """Return whether a job's leftovers were ordered away."""
+        return job_id in self._cleaned
+
+    def withdraw_job(self, job_id: int) -> Step:
+        """Return the step that takes a job's orders back: it goes on from what it left."""
+        gone = [r.removal_id for r in self._orders.values() if r.job_id == job_id]
+        changes: dict[bytes, bytes | None] = {keys.removal(removal_id): None for removal_id in gone}
+        if job_id in self._cleaned:
+            changes[keys.cleaned(job_id)] = None
+
+        def apply() -> None:
+            for removal_id in gone:
+                self._orders.pop(removal_id, None)
+            self._cleaned.discard(job_id)
+
+        return Step(changes, apply)
+
+    def skip_ids(self, first: int) -> None:
+        """Give out no identifier below ``first`` from now on; the store has it already."""
+        self._next = max(self._next, first)
+
+    def forget_job(self, job_id: int) -> Step:
+        """Return the step that forgets that a job's leftovers were ordered away; the orders stay."""
+        if job_id not in self._cleaned:
+            return Step()
+        return Step({keys.cleaned(job_id): None}, lambda: self._cleaned.discard(job_id))
+
+    def acknowledge(self, host: HostId, removal_ids: Sequence[int]) -> list[Removal]:
+        """Take note of orders that a storaged has carried out, durably; gives those that were new."""
+        done = [r for removal_id in removal_ids if (r := self._orders.get(removal_id)) is not None and host in r.hosts]
+        changes: dict[bytes, bytes | None] = {}
+        left: dict[int, Removal] = {}
+        for removal in done:
+            left[removal.removal_id] = replace(removal, hosts=tuple(other for other in removal.hosts if other != host))
+            changes[keys.removal(removal.removal_id)] = _to(left[removal.removal_id]) if left[removal.removal_id].hosts else None
+        if changes:
+            self._store.write(changes)
+            for removal_id, removal in left.items():
+                if removal.hosts:
+                    self._orders[removal_id] = removal
+                else:
+                    del self._orders[removal_id]
+        return done
+
+
+def _to(removal: Removal) -> bytes:
+    return json.dumps({**asdict(removal), "kind": removal.kind.name}, sort_keys=True).encode()
+
+
+def _from(value: bytes) -> Removal:
+    try:
+        data = json.loads(value)
+        hosts = tuple(HostId(host) for host in data["hosts"])
+        return Removal(**{**data, "kind": RemovalKind[data["kind"]], "loads": tuple(data["loads"]), "hosts": hosts})
+    except (ValueError, KeyError, TypeError) as error:
+        raise Corrupt(f"a stored removal order cannot be read ({error}): {value[:200]!r}; restore the catalog from a snapshot") from error

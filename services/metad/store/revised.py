@@ -1,0 +1,59 @@
+"""A store that numbers its writes: the revision of the catalog, which only grows.
+
+The number of a write is part of it, so that a copy of the store has the number of the moment when
+it was taken. It is never below an identifier that was given out: `metad.catalog.history` relies on
+that when it skips the identifiers of a branch that was given up.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from metad.store import codec, keys
+from metad.store.port import Changes, MetaStore
+
+
+class RevisedStore:
+    """A `MetaStore` over another one, each write with its revision.
+
+    Parameters
+    ----------
+    store : MetaStore
+        Takes the writes. One that was written before revisions were counted begins at the highest
+        identifier that it has given out.
+    """
+
+    def __init__(self, store: MetaStore) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        known = codec.number_from(store.get(keys.REVISION))
+        self._revision = max(known, *(codec.number_from(store.get(key)) for key in keys.COUNTERS))
+
+    @property
+    def revision(self) -> int:
+        """Number of the last write."""
+        return self._revision
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of ``key``; None if there is none."""
+        return self._store.get(key)
+
+    def range(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
+        """Return every (key, value) whose key begins with ``prefix``, by key."""
+        return self._store.range(prefix)
+
+    def write(self, changes: Changes) -> None:
+        """Make ``changes``, together and durably, under the next revision."""
+        self.write_at(changes, 0)
+
+    def write_at(self, changes: Changes, least: int) -> None:
+        """Make ``changes`` under the next revision, or under ``least`` where that is larger."""
+        given = [int(value) for key in keys.COUNTERS if (value := changes.get(key)) is not None]
+        with self._lock:
+            revision = max(self._revision + 1, least, *given)
+            self._store.write({**changes, keys.REVISION: codec.number_to(revision)})
+            self._revision = revision
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self._store.close()

@@ -1,0 +1,256 @@
+"""Quarantine: where folders go that metad ordered away, before they are unlinked.
+
+``<data>/quarantine/<entry>/data`` is the folder itself, moved there by one rename, and
+``entry.json`` beside it says where it was and why it went. An entry is unlinked once its grace
+period is over, and before that, the oldest first, while all entries together are above a limit or
+the disk is short of room. Files that a served version shares by hard links count in full, though
+unlinking them frees nothing.
+
+``python -m storaged.quarantine --data FOLDER list`` shows the entries; ``restore ENTRY`` moves one
+back while no storaged has the folder open.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+import logging
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from asterism_proto.durable import write_durably
+from asterism_proto.errors import AsterismError, Conflict, NotFound
+from daemonkit.identity import is_open
+from storaged.folders import Folders, used_bytes
+
+logger = logging.getLogger(__name__)
+
+GONE = ".gone"
+"""Ends the names of folders that are being removed."""
+DATA, ENTRY = "data", "entry.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A quarantined folder."""
+
+    name: str
+    origin: str
+    """Where it was, relative to the data folder."""
+    reason: str
+    quarantined_ms: int
+    bytes: int
+
+
+class Quarantine:
+    """The quarantine of a data folder. Thread-safe.
+
+    Parameters
+    ----------
+    folders : Folders
+    grace_s : float
+        How long an entry stays.
+    limit_bytes : int
+        What all entries together may take.
+    free_bytes : int
+        While the disk has less room, entries go before their time.
+    now : callable, optional
+        Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        folders: Folders,
+        *,
+        grace_s: float,
+        limit_bytes: int,
+        free_bytes: int,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._folders, self._now = folders, now
+        self._grace_s, self._limit_bytes, self._free_bytes = grace_s, limit_bytes, free_bytes
+        self._lock = threading.Lock()
+        self._doomed: list[Path] = []
+        """What the disk had no room to keep, under names that nobody looks for."""
+        self._entries = {entry.name: entry for entry in _entries(folders)}
+
+    def entries(self) -> list[Entry]:
+        """Return the entries, oldest first."""
+        with self._lock:
+            return sorted(self._entries.values(), key=lambda entry: entry.quarantined_ms)
+
+    def take(self, path: Path, reason: str) -> None:
+        """Move a folder into quarantine, by one rename; where the disk is short of room it goes at the next `purge`."""
+        if not self._short():
+            try:
+                self.fill(path, reason, lambda place: path.rename(place))
+                return
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+        gone = path.with_name(path.name + GONE)
+        shutil.rmtree(gone, ignore_errors=True)
+        path.rename(gone)
+        logger.info("folder_removed", extra={"path": str(path), "reason": reason, "why_now": "the disk is short of room"})
+        with self._lock:
+            self._doomed.append(gone)
+
+    def fill(self, origin: Path, reason: str, make: Callable[[Path], object]) -> Entry:
+        """Add an entry with what ``make`` puts at the path that it is given, as a copy of ``origin``."""
+        with self._lock:
+            relative = origin.relative_to(self._folders.data)
+            now_ms = int(self._now() * 1000)
+            name = f"{now_ms}-{'-'.join(relative.parts)}"
+            while (folder := self._folders.quarantine / name).exists():
+                name += "+"
+            folder.mkdir(parents=True)
+            entry = Entry(name=name, origin=str(relative), reason=reason, quarantined_ms=now_ms, bytes=0)
+            write_durably(folder / ENTRY, json.dumps(asdict(entry)).encode())
+            make(folder / DATA)
+            _sync(origin.parent)
+            self._entries[name] = _measured(folder, entry)
+            logger.info("folder_quarantined", extra={"path": str(origin), "entry": name, "reason": reason})
+            return self._entries[name]
+
+    def put_back(self, path: Path) -> bool:
+        """Move the newest entry that was at ``path`` back there, where there is one and nothing is in its place."""
+        with self._lock:
+            origin = str(path.relative_to(self._folders.data))
+            found = max((e for e in self._entries.values() if e.origin == origin), key=lambda e: e.quarantined_ms, default=None)
+            if found is None or path.exists():
+                return False
+            _restore(self._folders, found)
+            del self._entries[found.name]
+            logger.info("folder_restored", extra={"path": str(path), "entry": found.name})
+            return True
+
+    def purge(self) -> list[Entry]:
+        """Unlink what is due, and what never became an entry; gives the entries that are gone."""
+        gone = []
+        with self._lock:
+            doomed, self._doomed = self._doomed, []
+        for path in doomed:
+            shutil.rmtree(path, ignore_errors=True)
+        for folder in _children(self._folders.quarantine):
+            if not (folder / DATA).exists():
+                with self._lock:  # an entry is being made
+                    empty = folder.name not in self._entries and not (folder / DATA).exists()
+                if empty:
+                    shutil.rmtree(folder, ignore_errors=True)
+        while (entry := self._due()) is not None:
+            self._unlink(entry)
+            gone.append(entry)
+        return gone
+
+    def _due(self) -> Entry | None:
+        entries = self.entries()
+        if not entries:
+            return None
+        oldest = entries[0]
+        over = self._now() * 1000 >= oldest.quarantined_ms + self._grace_s * 1000
+        crowded = sum(entry.bytes for entry in entries) > self._limit_bytes
+        return oldest if over or crowded or self._short() else None
+
+    def _short(self) -> bool:
+        return shutil.disk_usage(self._folders.data).free < self._free_bytes
+
+    def _unlink(self, entry: Entry) -> None:
+        folder = self._folders.quarantine / entry.name
+        with self._lock:
+            if self._entries.pop(entry.name, None) is None:
+                return
+            # From here on it is no entry, also after a crash in the middle of the files.
+            (folder / DATA).rename(folder / "gone")
+        shutil.rmtree(folder, ignore_errors=True)
+        logger.info("quarantine_unlinked", extra={"entry": entry.name, "bytes": entry.bytes})
+
+
+def _entries(folders: Folders) -> list[Entry]:
+    found = []
+    for folder in _children(folders.quarantine):
+        if not (folder / DATA).exists():
+            continue
+        try:
+            entry = Entry(**json.loads((folder / ENTRY).read_text()))
+        except (OSError, ValueError, TypeError):
+            # Never unlinked unread: someone moved it there by hand, or the disk is at fault.
+            logger.warning("quarantine_entry_unreadable", extra={"path": str(folder)})
+            continue
+        found.append(_measured(folder, entry))
+    return sorted(found, key=lambda entry: entry.quarantined_ms)
+
+
+def _measured(folder: Path, entry: Entry) -> Entry:
+    return Entry(
+        name=folder.name,
+        origin=entry.origin,
+        reason=entry.reason,
+        quarantined_ms=entry.quarantined_ms,
+        bytes=used_bytes(folder / DATA),
+    )
+
+
+def _restore(folders: Folders, entry: Entry) -> None:
+    folder, origin = folders.quarantine / entry.name, folders.data / entry.origin
+    origin.parent.mkdir(parents=True, exist_ok=True)
+    (folder / DATA).rename(origin)
+    _sync(origin.parent)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _children(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except FileNotFoundError:
+        return []
+
+
+def main(arguments: Sequence[str]) -> int:
+    """List the entries of a data folder's quarantine, or restore one; the exit status is 0, or 2 with the cause on stderr."""
+    parser = argparse.ArgumentParser(prog="python -m storaged.quarantine", description="List or restore quarantined folders.")
+    parser.add_argument("--data", type=Path, required=True, help="the data folder of a storaged")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("list", help="show the entries, oldest first")
+    commands.add_parser("restore", help="move an entry back to where it was; its storaged must not run").add_argument("entry")
+    chosen = parser.parse_args(arguments)
+    folders = Folders(chosen.data)
+    try:
+        if chosen.command == "list":
+            for entry in _entries(folders):
+                print(json.dumps(asdict(entry)))
+        else:
+            _restore_by_hand(folders, chosen.entry)
+    except AsterismError as error:
+        print(f"quarantine: {error.message}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _restore_by_hand(folders: Folders, name: str) -> None:
+    if is_open(folders.data):
+        raise Conflict(f"data={str(folders.data)!r}: a storaged has the folder open; stop it first")
+    entry = next((entry for entry in _entries(folders) if entry.name == name), None)
+    if entry is None:
+        raise NotFound(f"entry={name!r}: expected one of those that `list` shows")
+    if (folders.data / entry.origin).exists():
+        raise Conflict(f"{folders.data / entry.origin}: exists; move it away first")
+    _restore(folders, entry)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,205 @@
+"""A metad, storageds and a graphd in this process, each of which a test can stop, start and give another folder."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from asterism import Client
+from asterism_proto.errors import Unavailable
+from asterism_proto.methods import Method
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as mpb
+from daemonkit.calls import Content, Handler, LocalTransport
+from graphd.app import Graphd
+from graphd.settings import GraphdSettings
+from metad.app import Metad
+from metad.settings import MetadSettings
+from standalone.transport import FolderTransport
+from storaged.app import Storaged
+from storaged.settings import StoragedSettings
+
+WAIT_S = 120.0
+"""Guards against hanging only."""
+
+
+def wait_for(holds: Callable[[], bool], what: str = "") -> None:
+    """Wait until something holds."""
+    until = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < until, what
+        time.sleep(0.01)
+
+
+class _Line(LocalTransport):
+    """Calls to the daemon that serves ``find`` at the moment; without one they are Unavailable."""
+
+    def __init__(self, find: Callable[[], dict[str, Handler]]) -> None:
+        super().__init__({})
+        self._find = find
+
+    def call(self, method: Method, request: Content, timeout_s: float) -> Content:
+        self._handlers = self._find()
+        if method.path not in self._handlers:
+            raise Unavailable("nothing answers at this address")
+        return super().call(method, request, timeout_s)
+
+
+class Deployment:
+    """Daemons on folders below one folder.
+
+    Parameters
+    ----------
+    folder : Path
+    storageds : int
+    settings : Any
+        Of the storageds.
+    """
+
+    def __init__(self, folder: Path, *, storageds: int = 2, **settings: Any) -> None:
+        self.folder, self._settings = folder, settings
+        self._handlers: dict[str, Handler] = {}
+        self._to_metad = _Line(lambda: self._handlers)
+        self.storageds: dict[str, Storaged] = {}
+        self._names = [f"s{i}" for i in range(storageds)]
+        self.metad: Metad | None = None
+        self.start_metad()
+        for name in self._names:
+            self.start_storaged(name)
+        self.graphd = Graphd(
+            GraphdSettings(listen="127.0.0.1:0", http_listen="127.0.0.1:0", heartbeat_interval_s=0.1, poll_wait_s=0.5, advertise="graphd:1"),
+            self._to_metad,
+            lambda address, _: _Line(lambda: self._storaged_at(address)),
+        )
+        self.graphd.start()
+        self.client = Client(FolderTransport(folder, self.graphd.handlers))
+        self.wait_ready()
+
+    # Daemons.
+
+    @property
+    def metad_folder(self) -> Path:
+        """The folder that a metad is started on."""
+        return self.folder / "metad"
+
+    def start_metad(self) -> Metad:
+        """Start a metad on its folder."""
+        settings = MetadSettings(
+            data=self.metad_folder, listen="127.0.0.1:0", http_listen="127.0.0.1:0", heartbeat_interval_s=0.1, lease_s=2.0, keep_versions=2
+        )
+        self.metad = Metad(settings)
+        self.metad.start()
+        self._handlers.update(self.metad.handlers)
+        return self.metad
+
+    def stop_metad(self) -> None:
+        """Stop it; calls to it are Unavailable from then on."""
+        assert self.metad is not None
+        self._handlers.clear()
+        self.metad.stop()
+        self.metad = None
+
+    def start_storaged(self, name: str) -> Storaged:
+        """Start a storaged on its folder."""
+        settings = StoragedSettings(
+            data=self.folder / name,
+            listen="127.0.0.1:0",
+            http_listen="127.0.0.1:0",
+            advertise=f"{name}:1",
+            heartbeat_interval_s=0.1,
+            poll_wait_s=0.5,
+            **{"quarantine_free_mib": 0, **self._settings},
+        )
+        self.storageds[name] = Storaged(settings, self._to_metad)
+        self.storageds[name].start()
+        return self.storageds[name]
+
+    def _storaged_at(self, address: str) -> dict[str, Handler]:
+        storaged = self.storageds.get(address.partition(":")[0])
+        return storaged.handlers if storaged is not None else {}
+
+    def wait_followed(self, name: str) -> None:
+        """Wait until a storaged has followed the catalog to its newest revision."""
+        wait_for(lambda: self.storageds[name].status()["catalog"]["revision"] >= self.state().position.revision, "not followed")
+
+    def stop_storaged(self, name: str) -> None:
+        """Stop a storaged."""
+        self.storageds.pop(name).stop()
+
+    def stop(self) -> None:
+        """Stop everything."""
+        self.client.close()
+        self.graphd.stop()
+        for name in list(self.storageds):
+            self.stop_storaged(name)
+        if self.metad is not None:
+            self.stop_metad()
+
+    def wait_ready(self) -> None:
+        """Wait until all that run are ready."""
+        assert self.metad is not None
+        until = time.monotonic() + WAIT_S
+        while missing := [*self.metad.ready(), *self.graphd.ready(), *(word for s in self.storageds.values() for word in s.ready())]:
+            assert time.monotonic() < until, missing
+            time.sleep(0.01)
+
+    # Copies of metad's folder.
+
+    def copy_catalog(self, name: str) -> None:
+        """Copy metad's folder."""
+        shutil.copytree(self.metad_folder, self.folder / name)
+
+    def put_back(self, name: str) -> None:
+        """Stop metad, put a copy of its folder in the place of its folder, and start it again."""
+        self.stop_metad()
+        shutil.rmtree(self.metad_folder)
+        shutil.copytree(self.folder / name, self.metad_folder)
+        self.start_metad()
+
+    # What clients do.
+
+    def publish(self, space: str, *, first: int = 0, nodes: int = 30) -> int:
+        """Write nodes to a space, made if it is not there, and publish them; gives the version."""
+        if space not in {known.name for known in self.client.spaces()}:
+            self.client.create_space(space, {"parts": 2, "nodes": {"n": {"weighted": True}}})
+        load = self.client.begin_load(space, source=f"nodes from {first}")
+        load.write_nodes(0, "n", np.arange(first, first + nodes), weights=np.ones(nodes))
+        load.commit()
+        job = self.client.wait(self.client.submit_job(space).job_id, timeout_s=WAIT_S)
+        assert job.state == "FINISHED", job.cause
+        return job.version
+
+    def version(self, space: str) -> int:
+        """The version that draws are answered from."""
+        with Client(FolderTransport(self.folder, self.graphd.handlers)) as client:  # one that has seen no newer version
+            return client.graph(space).sample_nodes(3, "n", seed=1).version
+
+    def state(self) -> mpb.CatalogState:
+        """What metad says of its catalog."""
+        state: mpb.CatalogState = self.client.session.catalog("describe_catalog", pb.Empty())
+        return state
+
+    def adopt(self, cluster: str = "") -> mpb.CatalogState:
+        """Adopt metad's catalog once all storageds have reported; gives what was given up."""
+        wait_for(lambda: all(f.reported for f in self.state().ahead if f.role == mpb.STORAGED), "an inventory is missing")
+        state: mpb.CatalogState = self.client.session.catalog("adopt_catalog", mpb.AdoptCatalogRequest(cluster=cluster))
+        return state
+
+    # What lies in the folders of storageds.
+
+    def spaces(self, name: str) -> set[int]:
+        """The spaces in a storaged's folder."""
+        return {int(path.name) for path in (self.folder / name / "spaces").glob("*") if path.name.isdigit()}
+
+    def builds(self, name: str, space_id: int) -> set[int]:
+        """The builds in a space's folder."""
+        return {int(path.name) for path in (self.folder / name / "spaces" / str(space_id) / "builds").glob("*") if path.name.isdigit()}
+
+    def quarantined(self, name: str) -> list[str]:
+        """Where the quarantined folders of a storaged were."""
+        return [entry["origin"] for entry in self.storageds[name].status()["quarantine"]]
