@@ -113,5 +113,13 @@ def indexes_to_proto(indexes: Iterable[Index]) -> list[pb.Index]:
 
 
 def indexes_from_proto(messages: Iterable[pb.Index]) -> tuple[Index, ...]:
-    """Indexes from the wire."""
-    return tuple(Index(element=int(each.element), type_id=each.type_id, column=each.column, kind=each.kind) for each in messages)
+    """Return the indexes of messages; InvalidRequest where one is of no element or kind that there is."""
+    return tuple(_from_proto(message) for message in messages)
+
+
+def _from_proto(message: pb.Index) -> Index:
+    if message.element not in (NODE, EDGE):
+        raise InvalidRequest(f"index on {message.column!r}: element={message.element}: expected NODE ({NODE}) or EDGE ({EDGE})")
+    if message.kind not in KINDS:
+        raise InvalidRequest(f"index on {message.column!r}: kind={message.kind!r}: expected {' or '.join(KINDS)}")
+    return Index(element=message.element, type_id=message.type_id, column=message.column, kind=message.kind)
