@@ -156,6 +156,7 @@ def verdict(mutant: Mutant | None, near: Collection[str] = ()) -> tuple[str, str
     sys.meta_path[:0] = planters
     try:
         checks = importlib.import_module("tests.law.checks")
+        AsterismError = importlib.import_module("asterism_proto.errors").AsterismError
         nearest = "" if mutant is None else f"tests.law.checks.{NEAREST.get(mutant.module)}"
         for check in sorted(checks.CHECKS, key=lambda check: check.__module__ != nearest):
             if near and check.__module__ not in near:
@@ -164,6 +165,8 @@ def verdict(mutant: Mutant | None, near: Collection[str] = ()) -> tuple[str, str
                 check(SCALE)
             except checks.Rejected as rejection:
                 return check.__name__, str(rejection)
+            except AsterismError as error:  # a host that refuses what another one claims has noticed the fault too
+                return check.__name__, f"{type(error).__name__}: {error.message}"
     finally:
         del sys.meta_path[: len(planters)]
     return "", ""
