@@ -31,7 +31,7 @@ MUTANTS: tuple[Mutant, ...] = (
         DRAW,
         (
             "    side = adjacencies(version, edge_type, direction)\n",
-            "    side = adjacencies(version, edge_type, direction)\n    side = replace(side, when=adjacencies(version, edge_type, 1).when)\n",
+            "    side = adjacencies(version, edge_type, direction)\n    side = replaced(side, when=adjacencies(version, edge_type, 1).when)\n",
         ),
     ),
     change("by weight as if alike", "many", DRAW, ("else kernel.UNIFORM if uniform else kernel.WEIGHTED", "else kernel.UNIFORM")),
