@@ -189,7 +189,7 @@ def test_requests_that_can_not_be_answered_name_the_value(graph: Graph) -> None:
         (lambda: graph.sample_nodes(11, replace=False), asterism.InvalidRequest, "11 different nodes were asked for; 10 can be drawn by weight"),
         (lambda: graph.sample_edges(1, "finds"), asterism.NotFound, "nothing to draw from 'n:finds:n'"),
         (lambda: graph.sample_nodes(1, version=44), asterism.NotFound, "version 44 .* is not served; those that are: 1"),
-        (lambda: graph.sample_nodes(10**9), asterism.InvalidRequest, "count 1000000000: expected 0 to"),
+        (lambda: graph.sample_nodes(10**9), asterism.InvalidRequest, "count=1000000000 .* split the request"),
         (lambda: graph.sample_neighbors([0], "hates", 2), asterism.NotFound, "'hates'.*n:likes:n"),
         (lambda: graph.node_features([0], "y", "n"), asterism.NotFound, "no feature 'y'; it has x, note"),
         (lambda: graph.sample_neighbors([0], "likes", -1), asterism.InvalidRequest, "n -1"),
