@@ -7,6 +7,8 @@ import json
 import os
 from pathlib import Path
 
+from asterism_proto.durable import write_durably
+
 
 class Folders:
     """The paths under a data folder: ``spaces/<space>/{graph, builds/<job>, checkpoints/<job>}``."""
@@ -61,7 +63,7 @@ def label_space(folder: Path, name: str) -> None:
     """Write the name of a space into its folder, for people and inventories that find the folder alone."""
     if space_label(folder) != name:
         with contextlib.suppress(OSError):  # a full disk: nothing depends on it
-            (folder / LABEL).write_text(json.dumps({"space_id": int(folder.name), "name": name}))
+            write_durably(folder / LABEL, json.dumps({"space_id": int(folder.name), "name": name}).encode())
 
 
 def space_label(folder: Path) -> str:
