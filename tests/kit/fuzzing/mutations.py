@@ -197,9 +197,13 @@ class _Editor:
                 return self._pick([*_FLOATS, -(value or 0.0), (value or 0.0) * 2 + 1])
             case Field.CPPTYPE_ENUM:
                 return self._pick([0, 1, 2, 3, 99, -1])
+            case Field.CPPTYPE_STRING if described.type == Field.TYPE_BYTES:
+                held = value or b"x"
+                return self._pick([b"", b"\xff", held[:-1], held + b"\0", held * 2])
             case Field.CPPTYPE_STRING:
-                texts = [*_TEXTS, (value or "x")[:-1], (value or "") + " and"] if isinstance(value, str) or value is None else [b"", b"\xff"]
-                return self._pick(self._donors.texts) if self._donors.texts and self._rng.integers(3) == 0 else self._pick(texts)
+                if self._donors.texts and self._rng.integers(3) == 0:
+                    return self._pick(self._donors.texts)
+                return self._pick([*_TEXTS, (value or "x")[:-1], (value or "") + " and"])
             case kind:
                 bits, signed = _BITS[kind]
                 low, high = (-(1 << bits), (1 << bits) - 1) if signed else (0, (1 << bits) - 1)
