@@ -33,8 +33,9 @@ _PRELOADED = (
     "storaged.build.__main__",
     "storaged.reread.__main__",
     "standalone.app",
-    "asterism.cli.app",
 )
+_COMMAND = "asterism.cli.app"
+"""Not in every environment: the command is an extra."""
 
 
 def at_start(environment: Mapping[str, str]) -> dict[str, str]:
@@ -139,6 +140,8 @@ def preload() -> None:
 
     for name in _PRELOADED:
         importlib.import_module(name)
+    with contextlib.suppress(ModuleNotFoundError):
+        importlib.import_module(_COMMAND)
     from graphd.statements import gremlin
     from graphd.statements.reading import prepare
     from graphd.warm import warm as warm_graphd
