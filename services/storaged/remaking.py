@@ -91,6 +91,7 @@ class Remaker:
             remaking.fault = repr(error)
         if remaking.fault:
             logger.error("remaking_failed", extra={"space": remaking.space.name, "version": remaking.want.version, "cause": remaking.fault})
+            shutil.rmtree(self._folders.checkpoint(*key), ignore_errors=True)
         with self._lock:
             self._under_way -= {key}
         remaking.over = True

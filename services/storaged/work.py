@@ -169,6 +169,8 @@ class _Build:
             raise InvalidRequest(f"this storaged knows no jobs of kind {order.kind!r}")
         checkpoint = folders.checkpoint(order.space_id, order.job_id)
         make_folder(checkpoint.parent)
+        if order.kind == REMAKE:  # an earlier attempt's has the damage that it failed by
+            shutil.rmtree(checkpoint, ignore_errors=True)
         self._work.store(order.space_id).checkpoint(checkpoint)
         sources = [job for job in self._work.served(order.space_id) if job in order.beside and order.options.get("link") != "no"]
         return children.build_task(order, folders, self._work.memory_limit_mib, sources, self._expected(order.cut))
