@@ -80,7 +80,7 @@ class Session:
         return self.transport.call(CATALOG[name], request, self.timeout_s)
 
     def graph(self, name: str, head: Message, arrays: Mapping[str, NDArray[Any]] | None = None) -> Frame:
-        """A call to the graph service as it is: no word on versions.
+        """Call the graph service; versions that are seen are not tracked.
 
         Raises
         ------

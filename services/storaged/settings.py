@@ -40,7 +40,7 @@ class StoragedSettings(DaemonSettings):
     verify_images: bool = False
     """Check every byte of an image before it is served, however large its version is (after an unclean stop it always is)."""
     verify_open_mib: int = Field(default=16384, ge=0)
-    """Versions of up to so many MiB on this storaged are checked whole before they are served, after a clean stop too. Of larger ones the files that
+    """Versions of at most this size on this storaged are checked whole before they are served, after a clean stop too. Of larger ones the files that
     hold offsets are checked then, and all of them by the scrub, which begins with them."""
     scrub_interval_s: float = Field(default=86400.0, ge=0)
     """Every byte of a served image is read and checked again so often; 0: not while it is served."""

@@ -81,7 +81,7 @@ def adopt(
         adopting = bool(state.ahead) and not dry_run
         if adopting and not yes:
             if session.output.as_json or not sys.stdin.isatty():
-                raise InvalidRequest("yes=False: expected --yes where nobody can be asked; see --dry-run for what would be given up")
+                raise InvalidRequest("there is no terminal to confirm at: add --yes; --dry-run shows what would be given up")
             session.output.result(None, lambda: _page(state, done=False))
             typer.confirm("Give this up?", abort=True)
         if adopting:
