@@ -193,7 +193,7 @@ def original(folder: Path, method: str, *sections: str, where: bool = False, **f
     raise LookupError(f"no {method} with {sections} and {fields} was recorded")
 
 
-def refused(running: Services, one: Recorded, match: str, error: type[Exception] = InvalidRequest) -> None:
+def assert_refused(running: Services, one: Recorded, match: str, error: type[Exception] = InvalidRequest) -> None:
     with pytest.raises(error, match=match):
         running.answer(0, one.method, Frame(one.head, one.arrays))
 
@@ -209,7 +209,7 @@ def test_forged_totals_of_a_filter_are_refused(running: Services, folder: Path, 
         one.head.different, one.head.replace, one.head.want_probabilities = True, False, False  # never answered from the order of an index
         one.head.ClearField("until")
     getattr(one.head.at.where, name)[:] = [value] * len(one.head.at.where.counts)
-    refused(running, one, "at.where")
+    assert_refused(running, one, "at.where")
 
 
 def test_weight_of_rows_that_weigh_nothing_is_refused(running: Services, folder: Path) -> None:
@@ -219,7 +219,7 @@ def test_weight_of_rows_that_weigh_nothing_is_refused(running: Services, folder:
         totals = one.head.at.where
         totals.positives[:] = [count // 2 + 1 if count else 0 for count in totals.counts]
         totals.weights[:] = [1e3 if count else 0.0 for count in totals.counts]
-        refused(running, one, "at.where")
+        assert_refused(running, one, "at.where")
 
 
 def test_a_filter_is_of_what_is_drawn(running: Services, folder: Path) -> None:
@@ -238,40 +238,40 @@ def test_a_filter_is_of_what_is_drawn(running: Services, folder: Path) -> None:
 def test_parts_of_a_filter_are_in_range_and_here(running: Services, folder: Path) -> None:
     one = original(folder, "restrict")
     one.head.parts[:] = [255]
-    refused(running, one, "parts=255: expected a part of the space, 0 to 9")
+    assert_refused(running, one, "parts=255: expected a part of the space, 0 to 9")
     held = running.storageds[1]._holdings.space(one.head.at.space_id).parts
     one.head.parts[:] = [held[0]]
-    refused(running, one, f"part {held[0]} of space", Unavailable)
+    assert_refused(running, one, f"part {held[0]} of space", Unavailable)
 
 
 def test_impossible_numbers_are_refused_by_name(running: Services, folder: Path) -> None:
     one = original(folder, "read_labels")
     one.head.cursor = -3
-    refused(running, one, "cursor=-3: expected 0 to")
+    assert_refused(running, one, "cursor=-3: expected 0 to")
     one = original(folder, "join")
     one.arrays["target_types"] = one.arrays["target_types"][:-1]
-    refused(running, one, "target_types: found shape")
+    assert_refused(running, one, "target_types: found shape")
     one = original(folder, "walk")
     one.head.length = (1 << 32) - 1
-    refused(running, one, "length=4294967295")
+    assert_refused(running, one, "length=4294967295")
     one = original(folder, "draw_neighbors", "times")
     one.arrays["times"] = np.full(one.arrays["ids"].size, np.nan)
-    refused(running, one, r"times\[0\]=nan")
+    assert_refused(running, one, r"times\[0\]=nan")
     one = original(folder, "draw_numbered", "kinds")
     one.arrays["kinds"] = np.full(one.arrays["kinds"].size, 77, np.int32)
-    refused(running, one, "kinds: found 77")
+    assert_refused(running, one, "kinds: found 77")
     one = original(folder, "raise_importances")
     name = f"levels.{one.head.along[0].edge_type}"
     near = next(section for section in one.arrays if section.startswith("ids."))
     one.arrays.update({name: np.full(one.arrays[near].size, -1.0), name.replace("levels", "importances"): np.ones(3)})
-    refused(running, one, r"levels\.\d\[0\]=-1.0")
+    assert_refused(running, one, r"levels\.\d\[0\]=-1.0")
 
 
 def test_a_filter_by_other_weights_is_refused(running: Services, folder: Path) -> None:
     one = original(folder, "draw_nodes", where=True, weight="aged")
     one.head.at.where.weight = ""
     one.head.weight = "aged"
-    refused(running, one, "at.where|weight='aged'")
+    assert_refused(running, one, "at.where|weight='aged'")
 
 
 def test_the_rest_of_no_types_is_empty(running: Services, folder: Path) -> None:
