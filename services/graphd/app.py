@@ -28,6 +28,7 @@ from graphd.fanout import Fanout, Hosts
 from graphd.http import querying, router
 from graphd.news import News
 from graphd.pages.door import Pages
+from graphd.route import Routes
 from graphd.settings import GraphdSettings
 from graphd.statements import gremlin
 from graphd.statements.door import Statements
@@ -36,8 +37,6 @@ from graphd.warm import warm
 
 logger = logging.getLogger(__name__)
 
-_NEWS_S = 2.0
-"""How long a change of spaces waits for the news of itself; then it is answered all the same."""
 _GRAPH_SERVICE, _CATALOG_SERVICE = GRAPH["write"].service, CATALOG["list_spaces"].service
 
 
@@ -201,14 +200,9 @@ class Graphd:
     def _forward(self, method: Method) -> Handler:
         def forward(request: Content, call: Call) -> Content:
             reply = self._metad.call(method, request, call.remaining())
-            # Who made or dropped a space here finds it made or dropped here, without waiting for news to arrive by itself.
-            if isinstance(request, meta.DropSpaceRequest):
-                self._news.wait_for(lambda routes: request.space not in routes.spaces, min(_NEWS_S, call.remaining()))
-            elif isinstance(request, meta.CreateSpaceRequest) and isinstance(reply, pb.Space):
-                made = reply.space_id
-                self._news.wait_for(
-                    lambda routes: request.name in routes.spaces and routes.spaces[request.name].space_id == made, min(_NEWS_S, call.remaining())
-                )
+            heard = _told_of(request, reply)
+            if heard is not None:
+                self._news.wait_for(heard, min(self._settings.catch_up_s, call.remaining()))
             return reply
 
         return forward
@@ -247,6 +241,19 @@ class Graphd:
         if self._grpc is not None:
             self._grpc.set_serving(True)
             logger.info("graphd_ready", extra={"address": self._beats.address})
+
+
+def _told_of(request: Content, reply: Content) -> Callable[[Routes], bool] | None:
+    """What the news must hold before a reply is given: whoever made or dropped a space, or saw a build finished, finds it so here."""
+    if isinstance(request, meta.DropSpaceRequest):
+        return lambda routes: request.space not in routes.spaces
+    if isinstance(request, meta.CreateSpaceRequest) and isinstance(reply, pb.Space):
+        made = reply.space_id
+        return lambda routes: request.name in routes.spaces and routes.spaces[request.name].space_id == made
+    if isinstance(request, meta.JobRequest) and isinstance(reply, pb.Job) and reply.state == pb.FINISHED and reply.version:
+        space, version = reply.space, reply.version
+        return lambda routes: space not in routes.spaces or routes.spaces[space].current >= version
+    return None
 
 
 def _identity(settings: GraphdSettings) -> Identity:

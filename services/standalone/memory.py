@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import numpy as np
+import ctypes
+import os
 
-_LARGEST = 31 << 20
-"""Bytes, with which the C library's bookkeeping is below the most that it learns from: 32 MiB."""
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_LARGEST = 32 << 20
+"""Bytes: the largest threshold that glibc takes (DEFAULT_MMAP_THRESHOLD_MAX on 64-bit systems)."""
+_ENVIRONMENT = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES")
 
 
 def keep_freed() -> None:
     """Have answers of some MiB be in memory that earlier ones were in.
 
-    glibc gives back to the system what is larger than anything that was freed so far, and what is unused at the end of its heap beyond twice
-    that (mallopt(3), M_MMAP_THRESHOLD). A trainer drops a batch and asks for the next one: each would be in fresh pages, and to have these mapped
-    and cleared takes longer than to fill them. So something large is freed once; nothing is ever in it.
+    glibc maps fresh pages for an array above a threshold, and gives back what is unused at the end of its heap beyond another one
+    (mallopt(3)). A trainer drops a batch and asks for the next one: each would be in fresh pages, and to have these mapped and cleared
+    takes longer than to fill them. Does nothing under another C library, and where the environment sets glibc's thresholds.
     """
-    np.empty(_LARGEST, np.uint8)
+    if any(name in os.environ for name in _ENVIRONMENT):
+        return
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # another C library
+        return
+    mallopt(_M_MMAP_THRESHOLD, _LARGEST)
+    mallopt(_M_TRIM_THRESHOLD, 2 * _LARGEST)
