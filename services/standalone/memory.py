@@ -18,7 +18,7 @@ def keep_freed() -> None:
     (mallopt(3)). A trainer drops a batch and asks for the next one: each would be in fresh pages, and to have these mapped and cleared
     takes longer than to fill them. Does nothing under another C library, and where the environment sets glibc's thresholds.
     """
-    if any(name in os.environ for name in _ENVIRONMENT):
+    if any(name in os.environ for name in _ENVIRONMENT):  # noqa: TID251 - the C library's, not ours
         return
     try:
         mallopt = ctypes.CDLL(None).mallopt

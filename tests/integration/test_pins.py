@@ -21,6 +21,8 @@ from asterism import Client, Graph, export
 from asterism.transport import GrpcTransport
 from asterism.versions import VersionInfo
 from asterism_proto.errors import InvalidRequest, NotFound, Stale, Unavailable
+from asterism_proto.v1 import metad_pb2 as meta
+from standalone import published
 
 FLAGS = {
     "metad": ["--keep-versions", "1", "--retire-after-s", "0.2", "--lease-s", "2", "--heartbeat-interval-s", "0.2"],
@@ -244,6 +246,20 @@ def test_a_readers_versions_stay_on_disk_until_it_is_gone(tmp_path: Path, monkey
             assert at(held) == {1}
             assert [pin.version for pin in reader.pins()] == [1]
         wait_for(lambda: there() == ["2"])
+
+
+def test_a_reader_finds_what_a_build_published_however_slow_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    note = published.Record.note
+
+    def slowly(record: published.Record, reply: meta.PollReply) -> None:
+        time.sleep(0.5)
+        note(record, reply)
+
+    monkeypatch.setattr(published.Record, "note", slowly)
+    with asterism.open(tmp_path / "data") as client:
+        filled(client, "mine")
+        with asterism.open(tmp_path / "data", mode="r") as reader:
+            assert at(reader.graph("mine")) == {1}
 
 
 def test_a_child_that_is_forked_while_a_renewal_is_sent_finds_no_lock_held(cluster: LocalCluster, client: Client) -> None:
