@@ -147,8 +147,8 @@ def _read(file: Path) -> tuple[pb.CatalogPosition, int]:
             continue
     if not found:
         raise Corrupt(
-            f"{file}: cannot be read; it keeps an older catalog from ordering anything: restore it, or remove it where metad's catalog is surely the "
-            "newest one"
+            f"{file}: cannot be read: it is what prevents an older catalog from giving orders; restore it from a backup, or remove it if metad's "
+            "catalog is certainly the newest one"
         )
     sequence, position = max(found, key=lambda pair: pair[0])
     return position, sequence

@@ -16,6 +16,16 @@ from asterism_proto.errors import Conflict, Corrupt, Unavailable
 
 NAME = "identity.json"
 _LOCK = "LOCK"
+_RESTORE = "restore it from a backup"
+WRITE_AGAIN = (
+    'write it again: {"uuid": that of the host which `asterism status --json` shows as offline, '
+    '"incarnation": a larger one than there, "role": "storaged"}'
+)
+"""Remedy for the identity of a storaged, without which its data has no owner."""
+_REMEDIES = {
+    "storaged": f"{_RESTORE}, or {WRITE_AGAIN}",
+    "metad": "remove the file: metad makes a new one, and the cluster is identified by its catalog",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +73,9 @@ def open_folder(path: Path, role: str) -> Identity:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             pid = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
-            raise Conflict(f"the folder {path} is open in another process (pid {pid}); stop that one, or take another folder") from error
+            raise Conflict(
+                f"data={str(path)!r}: the folder is open in another process (pid {pid}); stop that process, or give this {role} another folder"
+            ) from error
         os.ftruncate(lock, 0)
         os.pwrite(lock, str(os.getpid()).encode(), 0)
         file = path / NAME
@@ -74,9 +86,9 @@ def open_folder(path: Path, role: str) -> Identity:
                 if "crc32" in known and known["crc32"] != _checksum(found, number, owner):
                     raise ValueError("its content does not have its crc32; one that was written by hand has none")
             except (ValueError, KeyError, TypeError) as error:
-                raise Corrupt(f"{file} can not be read ({error}); restore the folder from a backup") from error
+                raise Corrupt(f"{file}: cannot be read ({error}); {_REMEDIES.get(role, _RESTORE)}") from error
             if owner != role:
-                raise Conflict(f"the folder {path} belongs to a {owner}, not to a {role}; take another folder")
+                raise Conflict(f"data={str(path)!r}: the folder belongs to a {owner}, not to a {role}; give the {role} another folder")
         else:
             found, number = uuid.uuid4().hex, 0
         identity = Identity(found, number + 1, lock)
@@ -84,7 +96,9 @@ def open_folder(path: Path, role: str) -> Identity:
             content = {"uuid": found, "incarnation": number + 1, "role": role, "crc32": _checksum(found, number + 1, role)}
             write_durably(file, json.dumps(content).encode())
         except OSError as error:
-            raise Unavailable(f"{file} can not be written: {error.strerror}; make room, or let the daemon write there") from error
+            raise Unavailable(
+                f"{file}: cannot be written ({error.strerror}); free space, or let the daemon write to {path}, then start it again"
+            ) from error
     except BaseException:
         os.close(lock)
         raise

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from asterism_proto.errors import Corrupt
 from asterism_proto.methods import BEATS, CATALOG
 from asterism_proto.v1 import metad_pb2 as mpb
 from daemonkit.calls import Handler
@@ -42,7 +43,11 @@ class Metad:
             undo.callback(self._identity.release)
             self._store = RocksStore(settings.data / "catalog")
             undo.callback(self._store.close)
-            self.rooms = Rooms(settings, store=self._store, uuid=self._identity.uuid, clock=steady())
+            try:
+                self.rooms = Rooms(settings, store=self._store, uuid=self._identity.uuid, clock=steady())
+            except Corrupt as error:
+                path = str(settings.data / "catalog")
+                raise error if path in error.message else Corrupt(f"{path}: {error.message}") from error
             undo.pop_all()
         self.handlers: dict[str, Handler] = {**self.rooms.catalog_handlers, **self.rooms.beats_handlers}
         self.metrics = Metrics("metad")

@@ -7,6 +7,7 @@ from pathlib import Path
 from asterism_proto.durable import write_durably
 from asterism_proto.errors import Conflict, Corrupt
 from daemonkit.identity import NAME as IDENTITY
+from daemonkit.identity import WRITE_AGAIN
 
 _UNREADABLE = "(unreadable)"
 
@@ -32,15 +33,14 @@ class Cluster:
         identity = self._file.with_name(IDENTITY)
         if self.known and not identity.exists():
             raise Corrupt(
-                f"{identity}: missing, though the folder has data of the cluster {self.known}. Restore it, or write it: "
-                '{"uuid": that of the host which `asterism status --json` says is offline, "incarnation": a larger one, "role": "storaged"}; '
+                f"{identity}: missing, though the folder has data of the cluster {self.known}; restore it from a backup, or {WRITE_AGAIN}; "
                 "to join a cluster as a new host, start with an empty folder"
             )
         spaces = self._file.with_name("spaces")
         if not self.known and spaces.is_dir() and any(spaces.iterdir()):
             raise Corrupt(
-                f"{self._file}: missing, though {spaces} has data: the first metad that answers, of whichever cluster, would have it removed. "
-                "Write the id of the cluster there (`cluster` in /status of its metad); to join a cluster as a new host, start with an empty folder"
+                f"{self._file}: missing, though {spaces} has data: any metad that answers could have that data removed; write the id of the "
+                "data's cluster into the file (`cluster` in /status of its metad); to join a cluster as a new host, start with an empty folder"
             )
 
     def check(self, said: str) -> None:

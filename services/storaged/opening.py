@@ -19,6 +19,7 @@ from storaged.draw import Version
 from storaged.folders import Folders
 from storaged.holdings import Holdings, Wanted, WantedSpace
 from storaged.remaking import Remaking
+from storaged.store.checked import MANIFEST
 from storaged.store.image import PartImage, open_part
 from storaged.store.pages import fit, image_bytes
 
@@ -219,7 +220,10 @@ class Opener:
         folder = self._folder(space, want, part)
         image = open_part(folder, verify=verify, offsets=True, large=large)
         if image.digest != want.images.get(part):
-            raise NotFound(f"image {folder}: its digest is {image.digest}, version {want.version} was sealed with {want.images.get(part)}")
+            raise NotFound(
+                f"image file {folder / MANIFEST}: its digest is {image.digest}, version {want.version} was sealed "
+                f"with {want.images.get(part)}; build the version again"
+            )
         return image
 
     def _mended(self, space: WantedSpace, want: Wanted, tried: _Tried, parts: Sequence[int]) -> str:

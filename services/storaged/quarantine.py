@@ -1,10 +1,10 @@
-"""Quarantine: where folders go that metad ordered away, before they are unlinked.
+"""Quarantine: keeps folders that metad ordered removed for a grace period before they are deleted.
 
-``<data>/quarantine/<entry>/data`` is the folder itself, moved there by one rename, and
-``entry.json`` beside it says where it was and why it went. An entry is unlinked once its grace
-period is over, and before that, the oldest first, while all entries together are above a limit or
-the disk is short of room. Files that a served version shares by hard links count in full, though
-unlinking them frees nothing.
+``<data>/quarantine/<entry>/data`` is the folder itself, moved there by one rename; ``entry.json``
+beside it records its origin and the reason. An entry is deleted when its grace period is over.
+The oldest entries are deleted earlier while all entries together exceed a limit or the disk is
+short of room. Files that are hard links to files of a served version count in full, although
+deleting them frees nothing.
 
 ``python -m storaged.quarantine --data FOLDER list`` shows the entries; ``restore ENTRY`` moves one
 back while no storaged has the folder open.
@@ -56,11 +56,11 @@ class Quarantine:
     ----------
     folders : Folders
     grace_s : float
-        How long an entry stays.
+        Age at which an entry is deleted.
     limit_bytes : int
-        What all entries together may take.
+        Size of all entries together; above it, the oldest are deleted early.
     free_bytes : int
-        While the disk has less room, entries go before their time.
+        While the disk has less free, the oldest entries are deleted early.
     now : callable, optional
         Seconds since the epoch.
     """
@@ -78,7 +78,7 @@ class Quarantine:
         self._grace_s, self._limit_bytes, self._free_bytes = grace_s, limit_bytes, free_bytes
         self._lock = threading.Lock()
         self._doomed: list[Path] = []
-        """What the disk had no room to keep, under names that nobody looks for."""
+        """Folders to delete at the next `purge`, renamed so that nothing opens them."""
         self._entries = {entry.name: entry for entry in _entries(folders)}
 
     def entries(self) -> list[Entry]:
@@ -87,7 +87,7 @@ class Quarantine:
             return sorted(self._entries.values(), key=lambda entry: entry.quarantined_ms)
 
     def take(self, path: Path, reason: str) -> None:
-        """Move a folder into quarantine, by one rename; where the disk is short of room it goes at the next `purge`."""
+        """Move a folder into quarantine by one rename, or, on a disk short of room, delete it at the next `purge`."""
         if not self._short():
             try:
                 self.fill(path, reason, lambda place: path.rename(place))
@@ -98,7 +98,7 @@ class Quarantine:
         gone = path.with_name(path.name + GONE)
         shutil.rmtree(gone, ignore_errors=True)
         path.rename(gone)
-        logger.info("folder_removed", extra={"path": str(path), "reason": reason, "why_now": "the disk is short of room"})
+        logger.info("folder_removed", extra={"path": str(path), "reason": reason, "cause": "the disk has less than quarantine_free_mib free"})
         with self._lock:
             self._doomed.append(gone)
 
@@ -132,7 +132,7 @@ class Quarantine:
             return True
 
     def purge(self) -> list[Entry]:
-        """Unlink what is due, and what never became an entry; gives the entries that are gone."""
+        """Delete the entries that are due and folders without data; return the deleted entries."""
         gone = []
         with self._lock:
             doomed, self._doomed = self._doomed, []
@@ -180,8 +180,8 @@ def _entries(folders: Folders) -> list[Entry]:
         try:
             entry = Entry(**json.loads((folder / ENTRY).read_text()))
         except (OSError, ValueError, TypeError):
-            # Never unlinked unread: someone moved it there by hand, or the disk is at fault.
-            logger.warning("quarantine_entry_unreadable", extra={"path": str(folder)})
+            # Kept: without its record, neither its age nor its origin is known.
+            logger.warning("quarantine_entry_unreadable", extra={"path": str(folder / ENTRY)})
             continue
         found.append(_measured(folder, entry))
     return sorted(found, key=lambda entry: entry.quarantined_ms)
@@ -243,12 +243,14 @@ def main(arguments: Sequence[str]) -> int:
 
 def _restore_by_hand(folders: Folders, name: str) -> None:
     if is_open(folders.data):
-        raise Conflict(f"data={str(folders.data)!r}: a storaged has the folder open; stop it first")
+        raise Conflict(f"data={str(folders.data)!r}: expected a folder that no process has open; stop its storaged, then restore")
     entry = next((entry for entry in _entries(folders) if entry.name == name), None)
     if entry is None:
-        raise NotFound(f"entry={name!r}: expected one of those that `list` shows")
+        raise NotFound(
+            f"entry={name!r}: expected an entry of {folders.quarantine}; `python -m storaged.quarantine --data {folders.data} list` shows them"
+        )
     if (folders.data / entry.origin).exists():
-        raise Conflict(f"{folders.data / entry.origin}: exists; move it away first")
+        raise Conflict(f"entry={name!r}: its place {folders.data / entry.origin} is taken; move that folder out of {folders.data}, then restore")
     _restore(folders, entry)
 
 

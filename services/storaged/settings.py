@@ -38,16 +38,16 @@ class StoragedSettings(DaemonSettings):
     concurrent_tasks: int = Field(default=1, ge=1, le=64)
     """Tasks of jobs (of different spaces) that run here at the same time; further ones wait."""
     verify_images: bool = False
-    """Check every byte of an image before it is served, however large its version is (after an unclean stop it always is)."""
+    """Check every byte of every image before it is served, however large its version is. After an unclean stop this is always done."""
     verify_open_mib: int = Field(default=16384, ge=0)
-    """Versions of at most this size on this storaged are checked whole before they are served, after a clean stop too. Of larger ones the files that
-    hold offsets are checked then, and all of them by the scrub, which begins with them."""
+    """Versions whose images on this storaged take at most this many MiB are checked completely before they are served. Of larger versions, only the
+    files that hold offsets are checked then; the scrub checks the rest first."""
     scrub_interval_s: float = Field(default=86400.0, ge=0)
-    """Every byte of a served image is read and checked again so often; 0: not while it is served."""
+    """Seconds between two complete checks (scrubs) of a served version. 0: served versions are not checked again."""
     scrub_mib_per_s: float = Field(default=256.0, gt=0)
-    """MiB per second that this check reads at most."""
+    """MiB per second that the scrub reads at most."""
     open_retry_s: float = Field(default=30.0, gt=0)
-    """A version that could not be opened is tried again so often."""
+    """Seconds until a version that could not be opened is tried again."""
     allowed_addresses: str = ""
     """Folders that jobs may read and write, as metad has them; checked once more before anything is opened. The folder `exports` in `data` is always
     allowed."""
@@ -55,13 +55,14 @@ class StoragedSettings(DaemonSettings):
     """Seconds that an object store or an SFTP host may be silent. An operation on a file is given up after four times as long, and the task
     fails."""
     sweep_interval_s: float = Field(default=300.0, gt=0)
-    """How often removal orders that could not be carried out are tried again, and unreferenced data is looked for."""
+    """Seconds between two sweeps: a sweep retries removal orders that failed, deletes quarantined folders that are due and looks for
+    unreferenced data."""
     quarantine_grace_s: float = Field(default=86400.0, ge=0)
-    """How long a folder that was ordered away stays in quarantine before it is unlinked."""
+    """Seconds that a removed folder stays in quarantine before it is deleted."""
     quarantine_limit_mib: int = Field(default=65536, ge=0)
-    """MiB that all quarantined folders may take; beyond, the oldest ones are unlinked before their time."""
+    """MiB that all quarantined folders may take together; above that, the oldest are deleted early."""
     quarantine_free_mib: int = Field(default=4096, ge=0)
-    """While the disk has less MiB free, quarantined folders are unlinked before their time, the oldest first."""
+    """While the disk has less than this many MiB free, quarantined folders are deleted early, oldest first."""
     request_rows_limit: int = Field(default=ROWS_LIMIT, ge=1, le=MOST_ROWS)
     """Rows that one request may draw, read or walk; one that is certain to take more is refused before it runs."""
     request_memory_limit_mib: int = Field(default=MEMORY_LIMIT_MIB, ge=16)

@@ -90,7 +90,8 @@ def test_a_served_image_that_is_altered_is_withdrawn_until_it_is_whole(tmp_path:
         wait_for(lambda: host.holdings.versions() == [(1, 3)])
         host.scrubber.start()
         flip(host.image / name, 8)
-        wait_for(lambda: name.partition(".")[0] in "".join(host.holdings.missing()))  # a torn manifest is not named by its file
+        wait_for(lambda: f"image file {host.image / name}: " in "".join(host.holdings.missing()))
+        assert "build the version again" in "".join(host.holdings.missing())
         assert host.holdings.versions() == []
         with pytest.raises(Stale, match="image"):
             host.holdings.version(1, 3, "d")

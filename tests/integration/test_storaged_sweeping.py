@@ -239,7 +239,9 @@ def test_an_entry_is_listed_and_restored_by_hand(place: Place, capsys: pytest.Ca
     assert main([*data, "restore", name]) == 0
     assert "builds/20" in place.there()
     assert main([*data, "restore", name]) == 2
-    assert "expected one of those" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"expected an entry of {place.folders.quarantine}" in said
+    assert f"--data {place.folders.data} list" in said
 
 
 def test_given_up_loads_are_copied_before_they_are_deleted(place: Place) -> None:

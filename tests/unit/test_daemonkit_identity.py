@@ -48,3 +48,14 @@ def test_a_torn_identity_is_corrupt_and_the_folder_stays_free(tmp_path: Path, co
         open_folder(tmp_path, "metad")
     (tmp_path / NAME).write_bytes(whole)
     open_folder(tmp_path, "metad").release()
+
+
+@pytest.mark.parametrize(
+    ("role", "remedy"), [("storaged", '"role": "storaged"}'), ("metad", "remove the file"), ("graphd", "restore it from a backup")]
+)
+def test_a_torn_identity_is_named_with_its_remedy(tmp_path: Path, role: str, remedy: str) -> None:
+    (tmp_path / NAME).write_bytes(b"{")
+    with pytest.raises(Corrupt) as refused:
+        open_folder(tmp_path, role)
+    assert refused.value.message.startswith(f"{tmp_path / NAME}: cannot be read (")
+    assert remedy in refused.value.message

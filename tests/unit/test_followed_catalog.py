@@ -48,7 +48,7 @@ def test_a_write_cut_off_leaves_the_position_before(tmp_path: Path) -> None:
     file.write_bytes(content)
     assert FollowedCatalog(file).position == at(6)
     file.write_bytes(b"")
-    with pytest.raises(Corrupt, match="keeps an older catalog from ordering"):
+    with pytest.raises(Corrupt, match="prevents an older catalog from giving orders"):
         FollowedCatalog(file)
 
 

@@ -20,6 +20,7 @@ from metad.jobs.model import Job, State, Task
 from metad.totals import Result
 
 M = TypeVar("M", bound=Message)
+_REMEDY = "restore the catalog from a snapshot"
 
 
 def number_to(number: int) -> bytes:
@@ -71,7 +72,9 @@ def manifest_from(value: bytes) -> Manifest:
     """A manifest; Corrupt where its digest is not that of its content."""
     manifest = wire.manifest_of(_read(pb.Manifest(), value))
     if wire.sealed(manifest).digest != manifest.digest:
-        raise Corrupt(f"the manifest of space {manifest.space_id}, version {manifest.version} is not what was published: its digest differs")
+        raise Corrupt(
+            f"the manifest of space {manifest.space_id}, version {manifest.version} is not what was published: its digest differs; {_REMEDY}"
+        )
     return manifest
 
 
@@ -150,7 +153,7 @@ def job_from(value: bytes) -> Job:
             }
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise Corrupt(f"a stored job can not be read ({error}): {value[:200]!r}") from error
+        raise Corrupt(f"a stored job cannot be read ({error}): {value[:200]!r}; {_REMEDY}") from error
 
 
 def _bytes(message: Message) -> bytes:
@@ -161,5 +164,5 @@ def _read(message: M, value: bytes) -> M:
     try:
         message.ParseFromString(value)
     except DecodeError as error:
-        raise Corrupt(f"a stored {message.DESCRIPTOR.name} can not be read: {error}") from error
+        raise Corrupt(f"a stored {message.DESCRIPTOR.name} cannot be read ({error}); {_REMEDY}") from error
     return message

@@ -17,6 +17,7 @@ from metad.store.port import Changes
 
 logger = logging.getLogger(__name__)
 
+_REMEDY = "restore the catalog from a snapshot"
 ROOM_BYTES = 8 << 20
 """Below this it is not worth while to open the database again."""
 
@@ -53,12 +54,14 @@ class RocksStore:
         options.set_max_open_files(64)
         options.set_keep_log_file_num(4)
         if damage := rocksfiles.damaged(self._path):
-            raise Corrupt(f"{damage}; restore the catalog from a backup")
+            raise Corrupt(f"{damage}; {_REMEDY}")
         try:
             return Rdict(str(self._path), options)
         except Exception as error:  # rocksdict raises nothing narrower
             said = " ".join(str(error).split())
-            raise Corrupt(f"{self._path}: the catalog can not be opened: {said}; is another metad on the folder, or the disk at fault?") from error
+            raise Corrupt(
+                f"{self._path}: the catalog cannot be opened ({said}); stop another metad that has it open, else check the disk and {_REMEDY}"
+            ) from error
 
     def _open(self) -> Rdict:
         if self._closed:
@@ -103,7 +106,7 @@ class RocksStore:
             except Unavailable:
                 raise
             except Exception as error:  # rocksdict raises nothing narrower
-                raise Corrupt(f"{self._path}: {key!r} can not be read: {error}") from error
+                raise Corrupt(f"{self._path}: {key!r} cannot be read ({error}); {_REMEDY}") from error
             return value
 
     def range(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
@@ -122,7 +125,7 @@ class RocksStore:
                 # A corrupt block ends an iteration as the end of the keys does; only the status tells them apart.
                 cursor.status()
             except Exception as error:  # rocksdict raises nothing narrower
-                raise Corrupt(f"{self._path}: the keys under {prefix!r} can not be read: {error}") from error
+                raise Corrupt(f"{self._path}: the keys under {prefix!r} cannot be read ({error}); {_REMEDY}") from error
         return found
 
     def write(self, changes: Changes) -> None:

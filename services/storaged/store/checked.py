@@ -66,9 +66,9 @@ def _check_bytes(path: Path, file: IO[bytes], entry: Mapping[str, Any], told: Ca
             at, total = at + 1, total + len(chunk)
             told(len(chunk))
     except OSError as error:
-        raise Corrupt(f"image file {path}: mebibyte {at} can not be read ({error}); build the version again") from error
+        raise Corrupt(f"image file {path}: mebibyte {at} cannot be read ({error}); build the version again") from error
     if at != len(entry["crc32"]):
-        raise Corrupt(f"image file {path}: it ends after {at} of {len(entry['crc32'])} mebibytes; build the version again")
+        raise Corrupt(f"image file {path}: ends after {at} of {len(entry['crc32'])} mebibytes; build the version again")
     return total
 
 
@@ -93,9 +93,9 @@ def check_image(folder: Path, digest: str, told: Callable[[int], None]) -> int:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise Corrupt(f"image file {path}: it cannot be read ({error}); build the version again") from error
+        raise Corrupt(f"image file {path}: cannot be read ({error}); build the version again") from error
     if hashlib.sha256(content).hexdigest() != digest:
-        raise Corrupt(f"image file {path}: not what the version was sealed with; build the version again")
+        raise Corrupt(f"image file {path}: its sha256 is not the digest that the version was sealed with; build the version again")
     told(len(content))
     return len(content) + check_files(folder, told)[1]
 
@@ -126,5 +126,5 @@ def check_files(folder: Path, told: Callable[[int], None]) -> tuple[int, int]:
         except FileNotFoundError as error:
             raise Corrupt(f"image file {path}: missing; build the version again") from error
         except OSError as error:
-            raise Corrupt(f"image file {path}: it can not be opened ({error}); build the version again") from error
+            raise Corrupt(f"image file {path}: cannot be opened ({error}); build the version again") from error
     return len(files), total

@@ -154,6 +154,9 @@ def _options(family: Family | None, memory: _Memory) -> Any:
     return options
 
 
+_REMEDY = "restore the folder from a replica or a backup, or load and build again"
+
+
 def _ours(error: Exception, path: Path) -> AsterismError:
     """The typed error of what RocksDB said."""
     text = " ".join(str(error).split())
@@ -162,7 +165,7 @@ def _ours(error: Exception, path: Path) -> AsterismError:
     if "lock" in text.lower() and "IO error" in text:
         return Conflict(f"{path} is open in another process ({text})")
     if "Corruption" in text or "checksum" in text.lower() or "No such file" in text:
-        return Corrupt(f"{path}: {text}")
+        return Corrupt(f"{path}: {text}; {_REMEDY}")
     if "IO error" in text:
         return Unavailable(f"{path}: {text}")
     return Internal(f"{path}: {text}")
@@ -182,7 +185,7 @@ class RocksEngine:
         if self._runs.exists() and not read_only:
             shutil.rmtree(self._runs)
         if damage := rocksfiles.damaged(path, writable=not read_only):
-            raise Corrupt(f"{damage}; restore the folder from a replica or a backup, or load and build again")
+            raise Corrupt(f"{damage}; {_REMEDY}")
         named = {name: self.options(family) for name, family in self._families.items()}
         try:
             self._db: Any = rocksdict.Rdict(str(path), self.options(None), column_families=named, access_type=access)

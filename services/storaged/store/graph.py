@@ -276,9 +276,9 @@ class GraphStore:
         try:
             value = self._engine.get(family, keys.block_key(key))
         except Corrupt as error:  # of a blob file RocksDB does not say which
-            raise Corrupt(f"{key}: {error.message}; restore this storaged from a replica or load again") from error
+            raise Corrupt(f"{key}: {error.message}") from error
         if value is None:
-            raise Corrupt(f"{key}: recorded, but its value is missing; restore this storaged from a replica or load again")
+            raise Corrupt(f"{key}: recorded, but its value is missing; {_REMEDY}")
         return value
 
     def adopt(self, values: Iterable[Kept]) -> None:
@@ -304,7 +304,7 @@ class GraphStore:
         try:
             sections = decode(memoryview(value)[_HEAD.size :], Empty, envelope=False).arrays
         except InvalidRequest as error:
-            raise Corrupt(f"{key}: its value is no frame ({error.message})") from error
+            raise Corrupt(f"{key}: its value is no frame ({error.message}); {_REMEDY}") from error
         check_value(self._schema, key, rows, sections)
         ids = sections[ID_SECTION[key.kind & ~COLUMNS]]
         found = (int(ids.min()), int(ids.max())) if rows else (-1, -1)
@@ -487,7 +487,7 @@ def intact(key: BlockKey, record: bytes, value: bytes) -> Kept:
     rows, size, crc, _, _ = unpacked_record(key, record)
     body = memoryview(value)[_HEAD.size :]
     if len(value) < _HEAD.size or len(body) != size or _HEAD.unpack_from(value) != (rows, crc) or zlib.crc32(body) != crc:
-        raise Corrupt(f"{key}: its value is not what was written")
+        raise Corrupt(f"{key}: its value is not what was written; {_REMEDY}")
     return key, record, value
 
 
@@ -495,5 +495,5 @@ def _decoded(key: BlockKey, value: bytes, rows: int, size: int, crc: int) -> dic
     # A bytearray's views are writable: kernels see one array type, however a section travelled.
     body = bytearray(memoryview(value)[_HEAD.size :])
     if len(body) != size or _HEAD.unpack_from(value) != (rows, crc) or zlib.crc32(body) != crc:
-        raise Corrupt(f"{key}: its value is not what was written; restore this storaged from a replica or load again")
+        raise Corrupt(f"{key}: its value is not what was written; {_REMEDY}")
     return dict(decode(body, Empty, envelope=False).arrays)  # type: ignore[arg-type]

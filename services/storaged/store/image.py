@@ -281,16 +281,21 @@ def open_part(folder: Path, *, verify: bool, offsets: bool = False, large: bool 
     NotFound
         There is no manifest: the image was never finished.
     Corrupt
-        The manifest is torn, or a file is missing, of another size, or (``verify``) altered.
+        The manifest is damaged, or a file is missing, of another size, or (``verify``) altered.
     """
     try:
         raw = (folder / MANIFEST).read_bytes()
     except FileNotFoundError as error:
-        raise NotFound(f"image {folder}: no {MANIFEST}; the build did not finish") from error
+        raise NotFound(
+            f"image file {folder / MANIFEST}: missing: the build did not finish, or the file was removed; build the version again"
+        ) from error
     try:
         manifest = json.loads(raw)
         if manifest["format"] not in READ:
-            raise Corrupt(f"image {folder}: format {manifest['format']}; this storaged reads {READ[0]} to {READ[-1]}: build the version again")
+            raise Corrupt(
+                f"image file {folder / MANIFEST}: format={manifest['format']}: expected {READ[0]} to {READ[-1]}; "
+                "run the release that wrote it, or build the version again"
+            )
         if verify and large:
             settle(folder)
         arrays = {
@@ -306,7 +311,8 @@ def open_part(folder: Path, *, verify: bool, offsets: bool = False, large: bool 
             digest=hashlib.sha256(raw).hexdigest(),
         )
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
-        raise Corrupt(f"image {folder}: its manifest is torn ({error!r}); build the version again") from error
+        cause = f"{type(error).__name__}: {error}"  # not its repr, which may quote the whole file
+        raise Corrupt(f"image file {folder / MANIFEST}: damaged ({cause}); build the version again") from error
 
 
 def _given(arrays: Mapping[str, NDArray[Any]], prefix: str, *names: str) -> dict[str, NDArray[Any]]:
