@@ -1,4 +1,4 @@
-"""A test run that is killed leaves no process behind: no daemon, nothing in a session of its own, nothing that was forked."""
+"""A test run that is killed leaves no process behind (no daemon, nothing in a session of its own, nothing forked), and its commands are run."""
 
 from __future__ import annotations
 
@@ -35,6 +35,10 @@ def test_runs_until_it_is_killed():
 """
 REPORT = """
 def report(**pids):
+    from tests.kit import reaper
+
+    ending = reaper.start().on_end("touch", str(Path(__file__).with_name("ended")))
+    ending.__enter__()
     target = Path(__file__).with_name("pids.json")
     target.with_suffix(".tmp").write_text(json.dumps(pids))
     target.with_suffix(".tmp").rename(target)
@@ -59,6 +63,7 @@ def test_a_killed_test_run_leaves_no_process(root: Path, tmp_path: Path, program
             run.kill()
             run.wait(HANG_S)
     wait_until(lambda: not {process.pid for process in reaper.processes()} & set(started.values()), f"all of {started} have ended")
+    wait_until((tmp_path / "ended").exists, "the registered command has run")
     wait_until(lambda: not _from(tmp_path), "nothing else runs from the folder")
 
 

@@ -68,7 +68,7 @@ def start() -> Reaper:
         command = [sys.executable, "-I", "-S", __file__, str(os.getpid()), token]
         # In a session of its own: a signal to the test run's process group must not end it too. Its own environment bears no mark of this process.
         read, write = os.pipe()
-        environment = dict(os.environ)  # noqa: TID251 - a child's environment is ours
+        environment = {name: value for name, value in os.environ.items() if name != MARK}  # noqa: TID251 - a child's environment is ours
         os.posix_spawn(sys.executable, command, environment, file_actions=[(os.POSIX_SPAWN_DUP2, read, 0)], setsid=True)
         os.close(read)
         os.environ[MARK] = ":".join([*filter(None, [os.environ.get(MARK)]), token])  # noqa: TID251 - children inherit the mark
@@ -88,10 +88,14 @@ def processes() -> list[Process]:
 
 
 def marked(token: str) -> set[int]:
-    """Return the ids of all processes whose environment bears a token, and of their descendants; never this one's."""
-    table = processes()
+    """Return the ids of all processes whose environment bears a token, and of their descendants; no reapers, which have commands to run."""
+    table = [process for process in processes() if not _is_reaper(process.pid)]
     ours = {process.pid for process in table if token.encode() in _read(process.pid, "environ")}
     return _with_descendants(ours, table) - {os.getpid()}
+
+
+def _is_reaper(pid: int) -> bool:
+    return __file__.encode() in _read(pid, "cmdline").split(b"\0")[1:4]
 
 
 def _with_descendants(found: set[int], table: Sequence[Process]) -> set[int]:
