@@ -252,7 +252,7 @@ def test_a_reader_finds_what_a_build_published_however_slow_the_disk(tmp_path: P
     note = published.Record.note
 
     def slowly(record: published.Record, reply: meta.PollReply) -> None:
-        time.sleep(0.5)
+        let_pass(0.5)
         note(record, reply)
 
     monkeypatch.setattr(published.Record, "note", slowly)
