@@ -33,6 +33,8 @@ class Call:
     """On time.monotonic()'s clock; every call has one."""
     is_active: Callable[[], bool] = field(default=lambda: True)
     """False once the caller hung up."""
+    on_end: Callable[[Callable[[], None]], object] = field(default=lambda _: None)
+    """Register a function to call once the call has ended, by a hang-up too; from another thread. Local calls do not hang up."""
 
     @classmethod
     def within(cls, seconds: float) -> Call:

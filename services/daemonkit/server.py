@@ -263,7 +263,7 @@ class GrpcServer:
 
     def _answer(self, method: Method, handler: Handler, data: bytes, context: grpc.ServicerContext) -> bytes:
         left = context.time_remaining()
-        call = Call(time.monotonic() + min(DEFAULT_TIMEOUT_S if left is None else left, MAX_TIMEOUT_S), context.is_active)
+        call = Call(time.monotonic() + min(DEFAULT_TIMEOUT_S if left is None else left, MAX_TIMEOUT_S), context.is_active, context.add_callback)
         call.remaining()
         reply = method.pack(handler(method.unpack_request(data), call))
         if len(reply) > MAX_MESSAGE:

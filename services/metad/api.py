@@ -204,7 +204,7 @@ class BeatsApi:
         self._cluster.check(uuid, role, request.incarnation, request.start)
         until = min(time.monotonic() + min(max(request.wait_s, 0.0), _LONGEST_WAIT_S), call.deadline - _REPLY_S)
         if request.known_revision:
-            self._board.wait_other(request.known_revision, until, call.is_active)
+            self._board.wait_other(request.known_revision, until, call.is_active, call.on_end)
             self._cluster.check(uuid, role, request.incarnation, request.start)
         with self._board.lock:
             standing = Standing.AHEAD if self._followers.is_ahead(uuid) else self._followers.judge(follower.position, follower.highest)

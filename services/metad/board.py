@@ -9,7 +9,7 @@ from collections.abc import Callable
 from asterism_proto.errors import Unavailable
 
 _LOOK_S = 0.5
-"""How often a parked poll looks whether its caller is still there."""
+"""Longest single wait in `Board.wait_woken`, where a lease that ends wakes no waiter."""
 
 
 class Board:
@@ -46,19 +46,45 @@ class Board:
                 raise Unavailable("metad is stopping; ask again once it is back")
             self._news.wait(min(seconds, _LOOK_S))
 
-    def wait_other(self, known: int, until: float, still_there: Callable[[], bool]) -> None:
-        """Return once the revision is not ``known``, at ``until`` (time.monotonic) or when the caller left; Unavailable at the close.
+    def wait_other(self, known: int, until: float, still_there: Callable[[], bool], on_end: Callable[[Callable[[], None]], object]) -> None:
+        """Wait until the revision is not ``known``; metad does not wake for it meanwhile.
 
-        A revision above ours is of a store that is no more: that caller too is to be told what holds now.
+        A revision above the current one comes from a store that is gone: its holder needs the current state too.
+
+        Parameters
+        ----------
+        known : int
+            The revision that the caller has.
+        until : float
+            When to return at the latest, by time.monotonic().
+        still_there : callable
+            Returns whether the caller waits.
+        on_end : callable
+            Registers a function that is called when the caller hangs up (`daemonkit.calls.Call.on_end`).
+
+        Raises
+        ------
+        Unavailable
+            When metad stops.
         """
+        parked = True
+
+        def hung_up() -> None:
+            if parked:  # a call that ends after its reply wakes no other waiter
+                self.wake()
+
+        on_end(hung_up)
         with self.lock:
-            while self._revision == known and still_there():
-                if self._closed:
-                    raise Unavailable("metad is stopping; ask again once it is back")
-                left = until - time.monotonic()
-                if left <= 0:
-                    return
-                self._news.wait(min(left, _LOOK_S))
+            try:
+                while self._revision == known and still_there():
+                    if self._closed:
+                        raise Unavailable("metad is stopping; ask again once it is back")
+                    left = until - time.monotonic()
+                    if left <= 0:
+                        return
+                    self._news.wait(left)
+            finally:
+                parked = False
 
     def close(self) -> None:
         """Send everybody home."""

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.kit.metad import SCHEMA, finished
-from tests.kit.waiting import HANG_S, let_pass
+from tests.kit.waiting import HANG_S, let_pass, wait_until
 
 from asterism_proto.errors import NotFound, Unavailable
 from asterism_proto.methods import BEATS, CATALOG
@@ -281,6 +281,18 @@ def test_a_stopping_metad_sends_parked_polls_home(tmp_path: Path) -> None:
     with pytest.raises(Unavailable):  # at the end of its time it would be answered
         pending.result()
     door.close()
+
+
+def test_a_parked_poll_is_left_when_its_caller_hangs_up(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("metad.api._LONGEST_WAIT_S", 3 * HANG_S)  # its own end is beyond the patience of `wait_until`
+    known = door.grpc.call(BEATS["poll"], mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1), 5)
+    assert isinstance(known, mpb.PollReply)
+    request = mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1, known_revision=known.revision, wait_s=3 * HANG_S)
+    waiting = door.metad.rooms.board._news._waiters  # type: ignore[attr-defined]
+    pending = door.grpc.start(BEATS["poll"], request, 3 * HANG_S)
+    wait_until(lambda: waiting, "the poll is parked")
+    pending.abandon()
+    wait_until(lambda: not waiting, "the poll is gone")
 
 
 def test_an_idle_http_server_wakes_once_a_second(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:

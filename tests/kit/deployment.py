@@ -57,12 +57,15 @@ class Deployment:
     ----------
     folder : Path
     storageds : int
+    heartbeat_interval_s, poll_wait_s : float
+        Of all daemons.
     settings : Any
         Of the storageds.
     """
 
-    def __init__(self, folder: Path, *, storageds: int = 2, **settings: Any) -> None:
+    def __init__(self, folder: Path, *, storageds: int = 2, heartbeat_interval_s: float = 0.1, poll_wait_s: float = 0.5, **settings: Any) -> None:
         self.folder, self._settings = folder, settings
+        self._beat_s, self._poll_s = heartbeat_interval_s, poll_wait_s
         self._handlers: dict[str, Handler] = {}
         self._to_metad = _Line(lambda: self._handlers)
         self.storageds: dict[str, Storaged] = {}
@@ -72,7 +75,13 @@ class Deployment:
         for name in self._names:
             self.start_storaged(name)
         self.graphd = Graphd(
-            GraphdSettings(listen="127.0.0.1:0", http_listen="127.0.0.1:0", heartbeat_interval_s=0.1, poll_wait_s=0.5, advertise="graphd:1"),
+            GraphdSettings(
+                listen="127.0.0.1:0",
+                http_listen="127.0.0.1:0",
+                heartbeat_interval_s=self._beat_s,
+                poll_wait_s=self._poll_s,
+                advertise="graphd:1",
+            ),
             self._to_metad,
             lambda address, _: _Line(lambda: self._storaged_at(address)),
         )
@@ -90,7 +99,12 @@ class Deployment:
     def start_metad(self) -> Metad:
         """Start a metad on its folder."""
         settings = MetadSettings(
-            data=self.metad_folder, listen="127.0.0.1:0", http_listen="127.0.0.1:0", heartbeat_interval_s=0.1, lease_s=2.0, keep_versions=2
+            data=self.metad_folder,
+            listen="127.0.0.1:0",
+            http_listen="127.0.0.1:0",
+            heartbeat_interval_s=self._beat_s,
+            lease_s=max(2.0, 5 * self._beat_s),
+            keep_versions=2,
         )
         self.metad = Metad(settings)
         self.metad.start()
@@ -111,8 +125,8 @@ class Deployment:
             listen="127.0.0.1:0",
             http_listen="127.0.0.1:0",
             advertise=f"{name}:1",
-            heartbeat_interval_s=0.1,
-            poll_wait_s=0.5,
+            heartbeat_interval_s=self._beat_s,
+            poll_wait_s=self._poll_s,
             **{"quarantine_free_mib": 0, **self._settings},
         )
         self.storageds[name] = Storaged(settings, self._to_metad)

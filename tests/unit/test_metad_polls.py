@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.kit.metad import Desk, edges, finished
-from tests.kit.waiting import HANG_S, QUICK_S
+from tests.kit.waiting import HANG_S, QUICK_S, wait_until
 
 from asterism_proto.errors import Conflict, Unavailable
 from asterism_proto.methods import BEATS
@@ -187,14 +188,37 @@ def test_a_poll_that_knows_the_future_of_another_store_is_answered_at_once(desk:
 def test_a_parked_poll_goes_when_its_caller_hangs_up_or_metad_stops() -> None:
     board = Board(1)
     here = threading.Event()
+    ends: list[Callable[[], None]] = []
     with ThreadPoolExecutor(2) as pool:
-        gone = pool.submit(board.wait_other, 1, time.monotonic() + HANG_S, lambda: not here.is_set())
+        gone = pool.submit(board.wait_other, 1, time.monotonic() + HANG_S, lambda: not here.is_set(), ends.append)
+        wait_until(lambda: ends, "the poll watches for its call's end")
         here.set()
+        ends[0]()
         gone.result(HANG_S)
-        stays = pool.submit(board.wait_other, 1, time.monotonic() + HANG_S, lambda: True)
+        stays = pool.submit(board.wait_other, 1, time.monotonic() + HANG_S, lambda: True, ends.append)
         board.close()
         with pytest.raises(Unavailable, match="stopping"):
             stays.result(HANG_S)
+
+
+def test_a_parked_poll_wakes_for_events_alone() -> None:
+    board = Board(1)
+    looks: list[float] = []
+    ends: list[Callable[[], None]] = []
+
+    def still_there() -> bool:
+        looks.append(time.monotonic())
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        parked = pool.submit(board.wait_other, 1, time.monotonic() + HANG_S, still_there, ends.append)
+        wait_until(lambda: looks, "the poll is parked")
+        board.wait_other(0, time.monotonic() + HANG_S, lambda: True, ends.append)
+        ends[-1]()  # a call that ends after its reply
+        board.wait_other(1, time.monotonic() + 1.5, lambda: True, lambda _: None)
+        assert len(looks) == 1
+        board.changed()
+        parked.result(HANG_S)
 
 
 def test_a_lease_that_is_over_takes_a_host_off_and_a_beat_brings_it_back(desk: Desk) -> None:
