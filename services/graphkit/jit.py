@@ -13,7 +13,10 @@ build has files of its own in the caches.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import hashlib
+import os
+import threading
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -26,6 +29,7 @@ from numba import config, types
 from numba.core import cgutils
 from numba.core.caching import IndexDataCacheFile
 from numba.core.cgutils import raw_memcpy
+from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
@@ -45,6 +49,8 @@ INTERPRETED = bool(vars(config)["DISABLE_JIT"])
 _CHECKS: dict[str, Any] = {"boundscheck": True} if CHECKED else {}
 _SUFFIX = "-checked" if CHECKED else ""
 """Of the names of cached files: neither build reads, lists or removes those of the other."""
+_LOCK_LOOK_S, _LOCK_LOOKS = 0.02, 6000
+"""Two minutes: longer than any kernel takes to compile beside others. Then it is compiled twice."""
 
 
 def kernel(fn: Callable[P, R]) -> Callable[P, R]:
@@ -84,18 +90,69 @@ def _stamped(compiled: Any, fn: Callable[P, R]) -> Callable[P, R]:
     """
     cache = compiled._cache
     stamp = _sources(Path(fn.__code__.co_filename).parent)
-    cache._cache_file = CompiledFiles(cache.cache_path, cache._impl.filename_base + _SUFFIX, stamp)  # type: ignore[no-untyped-call]
+    files = CompiledFiles(cache.cache_path, cache._impl.filename_base + _SUFFIX, stamp)  # type: ignore[no-untyped-call]
+    cache._cache_file = files
+    unguarded = compiled.compile
+
+    def compile_once(signature: Any) -> Any:
+        with global_compiler_lock:  # no other thread of this process is in `files` meanwhile
+            try:
+                return unguarded(signature)
+            finally:
+                files.unlock()
+
+    compiled.compile = compile_once
     dispatcher: Callable[P, R] = compiled
     return dispatcher
 
 
 class CompiledFiles(IndexDataCacheFile):
-    """What is cached of one kernel, of which several processes may write at once.
+    """Cached code of one kernel, shared by processes that may compile it at the same time.
+
+    A process that finds a signature missing locks the kernel until it has compiled and listed it. Others that miss one of the same kernel
+    wait, then look again: each signature is compiled by one process, and none is lost from the list.
 
     Numba numbers its files, and lists one before it is written: processes that start together may give one number to two signatures, and
     one may run what a number held before, of other types or of older steps. Here a file is named after what it holds, and listed once it
-    is there. Of what two processes list at the same time one may be lost; it is compiled again.
+    is there.
     """
+
+    _lock: int | None = None
+    """Descriptor of the lock file while the lock is held."""
+
+    def load(self, key: Any) -> Any:
+        """Return compiled code; None where there is none, and this process is the one to compile it."""
+        data = super().load(key)  # type: ignore[no-untyped-call]
+        if data is None and self._lock is None and self._take_lock():
+            data = super().load(key)  # type: ignore[no-untyped-call]
+        return data
+
+    def unlock(self) -> None:
+        """Let other processes look again, where this one holds the lock."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _take_lock(self) -> bool:
+        """Lock the kernel; False where that is not possible, or another process keeps it for too long: it may be stopped."""
+        try:
+            os.makedirs(self._cache_path, exist_ok=True)
+            lock = os.open(f"{self._index_path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError:
+            return False
+        pause = threading.Event()
+        for _ in range(_LOCK_LOOKS):
+            try:
+                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # unlike flock's, a forked process does not inherit it
+            except BlockingIOError:
+                pause.wait(_LOCK_LOOK_S)
+            except OSError:  # the file system has no locks
+                break
+            else:
+                self._lock = lock
+                return True
+        os.close(lock)
+        return False
 
     def save(self, key: Any, data: Any) -> None:
         """Write compiled code, then list it; what is listed no more goes."""

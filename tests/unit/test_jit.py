@@ -67,6 +67,35 @@ def test_code_is_listed_once_it_is_there_so_that_no_process_runs_what_a_file_hel
     assert len(list(tmp_path.glob("*.nbc"))) == 1
 
 
+def test_of_processes_that_need_a_kernel_at_once_one_compiles_it(tmp_path: Path) -> None:
+    (tmp_path / "loops.py").write_text(KERNEL)
+    (tmp_path / "steps.py").write_text(STEP.format(base=10, step=1))
+    command = ["env", f"PYTHONPATH={os.pathsep.join([str(tmp_path), *sys.path])}", sys.executable, "-c", f"import loops; input()\n{PROGRAM}"]
+    running = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    printed = [process.communicate(timeout=HANG_S)[0].split() for process in running]
+    assert [int(given) for given, _ in printed] == [12, 12, 12]
+    assert sorted(int(hits) for _, hits in printed) == [0, 1, 1]
+
+
+def test_a_kernel_that_does_not_compile_is_left_unlocked(tmp_path: Path) -> None:
+    (tmp_path / "loops.py").write_text(KERNEL)
+    (tmp_path / "steps.py").write_text(STEP.format(base=10, step=1))
+    program = """
+import loops, numba
+try:
+    loops.run("text")
+except numba.errors.TypingError:
+    print(loops.run._cache._cache_file._lock)
+"""
+    command = ["env", f"PYTHONPATH={os.pathsep.join([str(tmp_path), *sys.path])}", sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert done.stdout == "None\n", done.stderr
+
+
 def test_two_processes_that_compile_at_once_do_not_take_each_others_code(tmp_path: Path) -> None:
     class Blind(CompiledFiles):
         """As it looks where both have begun before either has listed anything."""
