@@ -7,7 +7,10 @@ PYTHON_DGL ?= $(shell python3.11 -c 'import venv, ensurepip; print("python3.11")
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# Bytecode is written where a module is first imported, and read from then on: most of what is installed is never imported.
+INSTALL := -m pip --disable-pip-version-check install --quiet --no-compile
+unexport PYTHONDONTWRITEBYTECODE
+PIP := $(BIN)/python $(INSTALL)
 DGL := .venv-dgl
 BOLT := .venv-bolt
 PYG := .venv-pyg
@@ -74,7 +77,7 @@ stubs: $(VENV)/.dev  ## the protobuf modules anew, from the .proto files, and th
 
 $(DGL)/.done: tests/kit/dgl/requirements.txt
 	$(PYTHON_DGL) -m venv $(DGL)
-	$(DGL)/bin/python -m pip --disable-pip-version-check install --quiet -r $<
+	$(DGL)/bin/python $(INSTALL) -r $<
 	@touch $@
 
 dgl-env:  ## .venv-dgl with the real DGL, which the export's tests ask
@@ -88,8 +91,8 @@ $(BOLT)/.done: tests/kit/dgl/graphbolt.txt $(DGL)/.done
 	$(PYTHON_DGL) -m venv $(BOLT)
 	$(BOLT)/bin/python -c 'import site, sys; open(site.getsitepackages()[0] + "/with_dgl.pth", "w").write(sys.argv[1])' \
 		"$$($(DGL)/bin/python -c 'import site; print(site.getsitepackages()[0])')"
-	$(BOLT)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps dgl==2.1.0 torchdata==0.9.0
-	$(BOLT)/bin/python -m pip --disable-pip-version-check install --quiet -r $<
+	$(BOLT)/bin/python $(INSTALL) --no-deps dgl==2.1.0 torchdata==0.9.0
+	$(BOLT)/bin/python $(INSTALL) -r $<
 	@touch $@
 
 bolt-env: dgl-env  ## .venv-bolt with GraphBolt's Python, which the adapter's tests ask
@@ -99,7 +102,7 @@ bolt-env: dgl-env  ## .venv-bolt with GraphBolt's Python, which the adapter's te
 
 $(PYG)/.done: tests/kit/pyg/requirements.txt tests/kit/pyg/compile_samplers.py pyproject.toml
 	$(PYTHON_DGL) -m venv $(PYG)
-	$(PYG)/bin/python -m pip --disable-pip-version-check install --quiet -r $< -e '.[services,ingest]'
+	$(PYG)/bin/python $(INSTALL) -r $< -e '.[services,ingest]'
 	@$(PYG)/bin/python tests/kit/pyg/compile_samplers.py || { \
 		echo "PyG's own samplers could not be compiled (they need g++); tests and benchmarks beside them are left out" >&2; \
 		test -z "$(ASTERISM_REQUIRE_ALL)"; }
@@ -112,7 +115,7 @@ pyg-env:  ## .venv-pyg with the real PyG and this checkout, which the adapters' 
 
 $(TF)/.done: tests/kit/tensorflow/requirements.txt pyproject.toml
 	$(PYTHON_DGL) -m venv $(TF)
-	$(TF)/bin/python -m pip --disable-pip-version-check install --quiet -r $< -e '.[services,ingest]'
+	$(TF)/bin/python $(INSTALL) -r $< -e '.[services,ingest]'
 	@touch $@
 
 tf-env:  ## .venv-tf with the real TensorFlow and this checkout, which the adapter's tests ask
@@ -122,8 +125,8 @@ tf-env:  ## .venv-tf with the real TensorFlow and this checkout, which the adapt
 
 # GraphBolt's library in C++ is published for these releases of torch alone, of which there is no build for the CPU: 5 GB.
 rivals-env: dgl-env pyg-env  ## environments with PecanPy and GraphBolt too, which the benchmark of rivals asks beside DGL and PyG; what can not be had is left out
-	-@$(PYTHON_DGL) -m venv .venv-pecanpy && .venv-pecanpy/bin/python -m pip --disable-pip-version-check install --quiet pecanpy==2.0.9
-	-@$(PYTHON_DGL) -m venv .venv-graphbolt && .venv-graphbolt/bin/python -m pip --disable-pip-version-check install --quiet \
+	-@$(PYTHON_DGL) -m venv .venv-pecanpy && .venv-pecanpy/bin/python $(INSTALL) pecanpy==2.0.9
+	-@$(PYTHON_DGL) -m venv .venv-graphbolt && .venv-graphbolt/bin/python $(INSTALL) \
 		torch==2.2.1 'numpy<2' dgl==2.1.0 torchdata==0.7.1 pandas pydantic pyyaml 'setuptools<71'
 
 docs: $(VENV)/.dev  ## the documentation as a site, in site/; a link that leads nowhere fails

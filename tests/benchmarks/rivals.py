@@ -68,7 +68,7 @@ class Rival:
     """A program under way."""
 
     def __init__(self, python: Path, program: Path, folder: Path, core: int | str, *more: str) -> None:
-        settings = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"} if python == Path(sys.executable) else {}
+        settings = {"PYTHONPATH": os.pathsep.join(sys.path)} if python == Path(sys.executable) else {}
         settings |= {"DGLBACKEND": "pytorch", "HOME": str(folder)} | dict.fromkeys(ONE, "1")
         command = ["env", *(f"{key}={value}" for key, value in settings.items()), "taskset", "-c", str(core)]
         command += [str(python), str(program), str(folder), *more]

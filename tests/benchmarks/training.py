@@ -70,7 +70,7 @@ def told_by(name: str, folder: Path, addresses: str, args: argparse.Namespace) -
     described.mkdir(exist_ok=True)
     (described / "METADATA").write_text("Metadata-Version: 2.1\nName: asterism\nVersion: 0\n")
     rooms = os.pathsep.join([*(str(ROOT / room) for room in ("client", "proto")), str(ROOT), str(folder)])
-    settings = {"PYTHONPATH": rooms, "PYTHONDONTWRITEBYTECODE": "1", "DGLBACKEND": "pytorch", "HOME": str(folder)}
+    settings = {"PYTHONPATH": rooms, "DGLBACKEND": "pytorch", "HOME": str(folder)}
     asked = {name: getattr(args, name) for name in ("batch", "fanouts", "hidden", "steps", "rounds", "threads", "ahead", "workers", "width", "nodes")}
     words = [str(PYTHONS[name]), str(TRAINERS / f"of_{name}.py"), str(folder), addresses, json.dumps(asked | {"classes": CLASSES})]
     command = ["env", *(f"{key}={value}" for key, value in settings.items()), *words]

@@ -15,7 +15,6 @@ def run(python: Path, script: Path, *arguments: object, home: Path, timeout_s: f
     ``home`` is where DGL may leave its settings.
     """
     settings = {
-        "PYTHONDONTWRITEBYTECODE": "1",
         "DGLBACKEND": "pytorch",
         "DGL_DIST_DEBUG": "1",
         "HOME": str(home),

@@ -81,7 +81,6 @@ def outcomes(python: Path, module: str, *options: str, home: Path, timeout_s: fl
 
 def _done(python: Path, *words: object, home: Path, timeout_s: float, more: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     settings = {
-        "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": os.pathsep.join(SOURCES),
         "HOME": str(home),
         "OMP_NUM_THREADS": "1",
