@@ -35,6 +35,7 @@ _FIXED = struct.Struct("<IIII")
 _DESCRIPTOR = struct.Struct("<BBBBI")
 _NAMES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "bool")
 _DTYPES = tuple(np.dtype(name).newbyteorder("<") for name in _NAMES)
+_DTYPE_OF = {name: np.dtype(name) for name in _NAMES}
 _CODES = {np.dtype(name): code for code, name in enumerate(_NAMES)}
 _I64, _U32 = _CODES[np.dtype("int64")], _CODES[np.dtype("uint32")]
 _NARROW_MIN_SIZE = 1024
@@ -57,7 +58,7 @@ class Frame:
         found = self.arrays.get(name)
         if found is None:
             raise InvalidRequest(f"the array {name!r} is missing; expected {dtype} of {ndim} dimension(s)")
-        if found.dtype != np.dtype(dtype) or found.ndim != ndim:
+        if found.dtype != _DTYPE_OF[dtype] or found.ndim != ndim:
             raise InvalidRequest(f"the array {name!r} is {found.dtype}{list(found.shape)}; expected {dtype} of {ndim} dimension(s)")
         return found
 

@@ -1,11 +1,11 @@
 """Validation of Store requests.
 
-Compiled kernels have no bounds checks, so every field and section of a request is proved to be in range before a kernel sees it. The
-functions here name what they refuse as ``field=value: expected ...``. They look at a request beside the schema and the version that it
-names; they know nothing of what a request costs.
+Compiled kernels have no bounds checks, so every field and section of a request is checked before a
+kernel reads it, against the schema and the version that the request names. Errors read
+``field=value: expected ...``. The cost of requests is checked elsewhere (`storaged.pricing`).
 
-What is not refused: node and edge ids that do not exist, negative ones included. They are unknown, and every call says what it gives for
-unknown nodes.
+Node and edge ids that do not exist are accepted, negative ones included: they are unknown ids, for
+which every call documents its result.
 """
 
 from __future__ import annotations
@@ -14,68 +14,91 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.v1 import storaged_pb2 as pb
 from storaged import draw
 from storaged.draw.version import MAX_OUTPUTS
 
 MAX_ATTEMPT = 1 << 62
-"""Attempts of a biased step: they are counted in 64 bits from the one that a request names."""
+"""The largest attempt of a biased step: attempts are counted on from it in 64 bits."""
 _SHOWN = 8
+"""The most values of a list in a message."""
+_NEAR_SECTIONS = ("types", "positions", "times", "groups")
 
 
 def check_types(name: str, values: Collection[int], known: int) -> None:
-    """InvalidRequest where a type id is not in the schema."""
+    """Raise InvalidRequest where a type id is not in the schema."""
     for value in values:
         if not 0 <= value < known:
             raise InvalidRequest(f"{name}={value}: expected a type id of the schema, 0 to {known - 1}")
 
 
 def check_distinct(name: str, values: Sequence[object]) -> None:
-    """InvalidRequest where a value is given twice."""
-    if len(set(values)) != len(values):
+    """Raise InvalidRequest where a value is given twice."""
+    if len(values) > 1 and len(set(values)) != len(values):
         twice = next(value for value in values if values.count(value) > 1)
         raise InvalidRequest(f"{name}={list(values[:_SHOWN])!r}: expected each value once, found {twice!r} {values.count(twice)} times")
 
 
 def check_parts(name: str, parts: Sequence[int], version: draw.Version) -> None:
-    """InvalidRequest where a part is not of the space, Unavailable where it is not held here."""
+    """Raise InvalidRequest for a partition out of range, Unavailable for one that is not held here."""
+    held, known = version.parts, version.schema.parts
     for part in parts:
-        if not 0 <= part < version.schema.parts:
-            raise InvalidRequest(f"{name}={part}: expected a part of the space, 0 to {version.schema.parts - 1}")
-        version.image(part)
+        if not 0 <= part < known:
+            raise InvalidRequest(f"{name}={part}: expected a partition of the space, 0 to {known - 1}")
+        if part not in held:
+            version.image(part)  # raises Unavailable
 
 
 def check_element(name: str, value: int) -> None:
-    """InvalidRequest where an element is neither nodes nor edges."""
+    """Raise InvalidRequest where an element is neither nodes nor edges."""
     if value not in (draw.NODE, draw.EDGE):
         raise InvalidRequest(f"{name}={value}: expected {draw.NODE} (nodes) or {draw.EDGE} (edges)")
 
 
 def check_number(name: str, value: float, least: float, most: float) -> None:
-    """InvalidRequest where a number is out of a range, or NaN."""
+    """Raise InvalidRequest where a number is out of a range, or NaN."""
     if not least <= value <= most:
         raise InvalidRequest(f"{name}={value}: expected {least} to {most}")
 
 
 def check_sections(request: Frame, length: int, names: Collection[str]) -> None:
-    """InvalidRequest where one of some sections is there and has not ``length`` values in one dimension."""
+    """Raise InvalidRequest where a section that is present is not of shape ``(length,)``."""
+    arrays, expected = request.arrays, (length,)
     for name in names:
-        array = request.arrays.get(name)
-        if array is not None and array.shape != (length,):
-            raise InvalidRequest(f"{name}: found shape {list(array.shape)}; expected [{length}], one value for each id")
+        array = arrays.get(name)
+        if array is not None and array.shape != expected:
+            raise InvalidRequest(f"{name}.shape={list(array.shape)}: expected [{length}], one value per id")
 
 
-def check_kinds(name: str, types: NDArray[Any] | None, known: int) -> None:
-    """InvalidRequest where a section of type ids has one that is neither -1 nor in the schema."""
-    check_values(name, types, -1, known - 1)
+def check_kinds(request: Frame, name: str, known: int, *, required: bool = False) -> None:
+    """Raise InvalidRequest where a section of type ids has one that is neither -1 nor in the schema.
+
+    Parameters
+    ----------
+    request : Frame
+    name : str
+        Of a section of int32.
+    known : int
+        The number of types.
+    required : bool
+        Whether the section must be present.
+    """
+    if not required and name not in request.arrays:
+        return
+    check_values(name, request.array(name, "int32"), -1, known - 1)
 
 
 def check_values(name: str, values: NDArray[Any] | None, least: int, most: int) -> None:
-    """InvalidRequest where an integer of a section is out of a range."""
-    if values is None or not values.size:
+    """Raise InvalidRequest where an integer of a section is out of a range."""
+    if values is None:
+        return
+    # Nonnegative integers do not exceed their bitwise or: one reduction for almost all requests.
+    if least <= 0 <= np.bitwise_or.reduce(values) <= most or not values.size:
         return
     low, high = int(values.min()), int(values.max())
     if low < least or high > most:
@@ -84,7 +107,7 @@ def check_values(name: str, values: NDArray[Any] | None, least: int, most: int) 
 
 
 def check_measures(name: str, values: NDArray[Any] | None, *, finite: bool) -> None:
-    """InvalidRequest where a float of a section is negative, or, ``finite``, is infinite or NaN."""
+    """Raise InvalidRequest where a float is negative, or, with ``finite``, infinite or NaN."""
     if values is None or not values.size:
         return
     wrong = values < 0
@@ -96,10 +119,10 @@ def check_measures(name: str, values: NDArray[Any] | None, *, finite: bool) -> N
 
 
 def check_times(name: str, values: NDArray[Any]) -> None:
-    """InvalidRequest where a time is NaN, which is before and after nothing."""
+    """Raise InvalidRequest where a time is NaN, which compares with no other time."""
     if values.dtype.kind == "f" and bool(np.isnan(values).any()):
         at = int(np.argmax(np.isnan(values)))
-        raise InvalidRequest(f"{name}[{at}]={values[at]}: expected a time; NaN is none")
+        raise InvalidRequest(f"{name}[{at}]={values[at]}: expected a time")
 
 
 # -- requests, by method ----------------------------------------------------------------------------------------------
@@ -114,24 +137,29 @@ def _edge_types(version: draw.Version) -> int:
 
 
 def _check_near(request: Frame, version: draw.Version) -> None:
-    """Fields of requests that name nodes and the edge types to follow from them."""
+    """Check the fields of requests that name nodes and the edge types to follow from them."""
     head: Any = request.head
-    check_types("edge_types", head.edge_types, _edge_types(version))
-    check_distinct("edge_types", list(head.edge_types))
-    check_number("node_type", head.node_type, -1, _node_types(version) - 1)
+    node_types = _node_types(version)
+    _check_edge_types(head.edge_types[:], version)
+    check_number("node_type", head.node_type, -1, node_types - 1)
     ids = request.array("ids", "int64")
-    check_sections(request, ids.size, ("types", "positions", "times", "groups"))
-    check_kinds("types", request.optional("types", "int32"), _node_types(version))
+    check_sections(request, ids.size, _NEAR_SECTIONS)
+    check_kinds(request, "types", node_types)
+
+
+def _check_edge_types(edge_types: list[int], version: draw.Version) -> None:
+    check_types("edge_types", edge_types, _edge_types(version))
+    check_distinct("edge_types", edge_types)
 
 
 def _check_global(request: Frame, version: draw.Version, known: int) -> None:
     head: Any = request.head
-    check_types("types", head.types, known)
-    check_parts("parts", head.parts, version)
+    check_types("types", head.types[:], known)
+    check_parts("parts", head.parts[:], version)
     if head.race or head.rest:
         taken = request.array("taken", "int64")
         check_sections(request, taken.size, ("taken_types",))
-        check_kinds("taken_types", request.array("taken_types", "int32"), known)
+        check_kinds(request, "taken_types", known, required=True)
 
 
 def _check_draw_nodes(request: Frame, version: draw.Version) -> None:
@@ -150,7 +178,8 @@ def _check_draw_numbered(request: Frame, version: draw.Version) -> None:
         check_sections(request, request.array("numbers", "int64").size, ("kinds",))
         strange = np.setdiff1d(kinds, np.array(head.types, np.int64))
         if strange.size:
-            raise InvalidRequest(f"kinds: found {int(strange[0])}; expected one of types={list(head.types[:_SHOWN])}")
+            at = int(np.argmax(kinds == strange[0]))
+            raise InvalidRequest(f"kinds[{at}]={int(strange[0])}: expected one of types={head.types[:_SHOWN]}")
 
 
 def _check_draw_neighbors(request: Frame, version: draw.Version) -> None:
@@ -160,7 +189,7 @@ def _check_draw_neighbors(request: Frame, version: draw.Version) -> None:
 
 def _check_until(request: Frame, section: str) -> None:
     head: Any = request.head
-    if head.HasField("until") and section in request.arrays:
+    if section in request.arrays and head.HasField("until"):
         check_times(section, request.arrays[section])
 
 
@@ -193,7 +222,7 @@ def _check_grow(request: Frame, version: draw.Version) -> None:
     ids = request.array("ids", "int64")
     check_values("ids", ids, -1, np.iinfo(np.int64).max)
     check_sections(request, ids.size, ("types", "times"))
-    check_kinds("types", request.array("types", "int32"), _node_types(version))
+    check_kinds(request, "types", _node_types(version), required=True)
     _check_until(request, "times")
 
 
@@ -207,7 +236,7 @@ def _check_walk(request: Frame, version: draw.Version) -> None:
     types = ("types", "start_types", "before_types")
     check_sections(request, ids.size, (*types, "positions", "taken", "starts", "before", "attempts"))
     for name in types:
-        check_kinds(name, request.optional(name, "int32"), _node_types(version))
+        check_kinds(request, name, _node_types(version))
     check_values("attempts", request.optional("attempts", "int64"), 0, MAX_ATTEMPT)
 
 
@@ -217,14 +246,14 @@ def _check_join(request: Frame, version: draw.Version) -> None:
     ids = request.array("ids", "int64")
     check_sections(request, ids.size, ("types", "targets", "target_types"))
     for name in ("types", "target_types"):
-        check_kinds(name, request.optional(name, "int32"), _node_types(version))
+        check_kinds(request, name, _node_types(version))
 
 
 def _check_read_between(request: Frame, version: draw.Version) -> None:
     _check_near(request, version)
     cols = request.array("cols", "int64")
     check_sections(request, cols.size, ("col_types", "col_groups"))
-    check_kinds("col_types", request.optional("col_types", "int32"), _node_types(version))
+    check_kinds(request, "col_types", _node_types(version))
 
 
 def _check_read_neighbors(request: Frame, version: draw.Version) -> None:
@@ -237,7 +266,7 @@ def _check_read_node_types(request: Frame, version: draw.Version) -> None:
     head: Any = request.head
     check_number("node_type", head.node_type, -1, _node_types(version) - 1)
     check_sections(request, request.array("ids", "int64").size, ("types",))
-    check_kinds("types", request.optional("types", "int32"), _node_types(version))
+    check_kinds(request, "types", _node_types(version))
 
 
 def _check_read_labels(request: Frame, version: draw.Version) -> None:
@@ -309,47 +338,47 @@ def _check_rank(request: Frame, version: draw.Version) -> None:
     check_types("edge_types", head.edge_types, _edge_types(version))
     check_number("top", head.top, 1, MAX_OUTPUTS)
     check_sections(request, request.array("ids", "int64").size, ("types",))
-    check_kinds("types", request.array("types", "int32"), _node_types(version))
+    check_kinds(request, "types", _node_types(version), required=True)
 
 
-_CHECKS: Mapping[str, Callable[[Frame, draw.Version], None]] = {
-    "DrawNodesRequest": _check_draw_nodes,
-    "DrawNumberedRequest": _check_draw_numbered,
-    "DrawEdgesRequest": _check_draw_edges,
-    "DrawNeighborsRequest": _check_draw_neighbors,
-    "ExpandRequest": _check_expand,
-    "GrowRequest": _check_grow,
-    "ReadNeighborsRequest": _check_read_neighbors,
-    "ReadDegreesRequest": _check_near,
-    "ReadBetweenRequest": _check_read_between,
-    "ReadNodeTypesRequest": _check_read_node_types,
-    "ReadLabelsRequest": _check_read_labels,
-    "ReadLabelledRequest": _check_read_labelled,
-    "WalkRequest": _check_walk,
-    "JoinRequest": _check_join,
-    "JudgeRequest": _check_judge,
-    "RestrictRequest": _check_restrict,
-    "ReadNodeFeaturesRequest": _check_of_node_type,
-    "ReadEdgeFeaturesRequest": _check_of_edge_type,
-    "ReadNodesRequest": _check_read_nodes,
-    "ReadNodesAtRequest": _check_read_nodes_at,
-    "ReadEdgesAtRequest": _check_read_edges_at,
-    "ReadEdgesRequest": _check_read_edges,
-    "ReadSpreadRequest": _check_read_spread,
-    "RankRequest": _check_rank,
-    "RaiseImportancesRequest": _check_along,
+_CHECKS: Mapping[type[Message], Callable[[Frame, draw.Version], None]] = {
+    pb.DrawNodesRequest: _check_draw_nodes,
+    pb.DrawNumberedRequest: _check_draw_numbered,
+    pb.DrawEdgesRequest: _check_draw_edges,
+    pb.DrawNeighborsRequest: _check_draw_neighbors,
+    pb.ExpandRequest: _check_expand,
+    pb.GrowRequest: _check_grow,
+    pb.ReadNeighborsRequest: _check_read_neighbors,
+    pb.ReadDegreesRequest: _check_near,
+    pb.ReadBetweenRequest: _check_read_between,
+    pb.ReadNodeTypesRequest: _check_read_node_types,
+    pb.ReadLabelsRequest: _check_read_labels,
+    pb.ReadLabelledRequest: _check_read_labelled,
+    pb.WalkRequest: _check_walk,
+    pb.JoinRequest: _check_join,
+    pb.JudgeRequest: _check_judge,
+    pb.RestrictRequest: _check_restrict,
+    pb.ReadNodeFeaturesRequest: _check_of_node_type,
+    pb.ReadEdgeFeaturesRequest: _check_of_edge_type,
+    pb.ReadNodesRequest: _check_read_nodes,
+    pb.ReadNodesAtRequest: _check_read_nodes_at,
+    pb.ReadEdgesAtRequest: _check_read_edges_at,
+    pb.ReadEdgesRequest: _check_read_edges,
+    pb.ReadSpreadRequest: _check_read_spread,
+    pb.RankRequest: _check_rank,
+    pb.RaiseImportancesRequest: _check_along,
 }
-"""Of every request that names a version, by the name of its head."""
+"""The checks of every request that names a version."""
 
 
 def validate(request: Frame, version: draw.Version) -> None:
-    """Prove a request to be in range of the version that it names.
+    """Check that all fields and sections of a request are in range of its version.
 
     Raises
     ------
     InvalidRequest
         Naming the field and the value.
     Unavailable
-        Where a part that it names is not held here.
+        Where it names a partition that is not held here.
     """
-    _CHECKS[request.head.DESCRIPTOR.name](request, version)
+    _CHECKS[type(request.head)](request, version)
