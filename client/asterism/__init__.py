@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.metadata import version as _version_of
 from typing import TYPE_CHECKING, Any, overload
 
-from asterism_proto import errors
+from asterism_proto import errors, texts
 from asterism_proto.errors import (
     AsterismError,
     Busy,
@@ -129,6 +129,7 @@ def connect(
     from asterism.direct import DirectTransport
     from asterism.transport import GrpcTransport
 
+    texts.check("addresses", addresses)
     transport = DirectTransport(addresses, hedge=hedge) if direct else GrpcTransport(addresses, hedge=hedge)
     client = Client(transport, timeout_s=timeout_s)
     return client if space is None else client.graph(space)
@@ -174,6 +175,8 @@ def open(path: str | Path, *, space: str | None = None, mode: str = "w", timeout
     from asterism.client import Client
     from asterism.embedded import embedded
 
+    texts.check("path", str(path))
+    texts.check("space", space)
     service = embedded(path, mode, settings)
     client = Client(service.transport, timeout_s=timeout_s, on_close=service.stop)
     if space is None:

@@ -18,6 +18,7 @@ from asterism.session import Session, left
 from asterism.transport import Transport
 from asterism.versions import PinInfo, VersionInfo
 from asterism.waiting import THREADS, Waits
+from asterism_proto import texts
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.02, 0.5
 
 
+@texts.checked
 class Client:
     """A connection to a service: what ``asterism.connect`` and ``asterism.open`` give.
 

@@ -11,6 +11,7 @@ from asterism import answers, replay
 from asterism.accounts import Asked, DrawShare, Explanation, RequestLimit, RequestPrice
 from asterism.sampling import Sampler
 from asterism.scans import Scans
+from asterism_proto import texts
 from asterism_proto.graph_prices import price_of, sizes_of
 from asterism_proto.prices import check_reply
 from asterism_proto.v1 import graphd_pb2 as wire
@@ -35,6 +36,7 @@ class Explainer:
         return call
 
 
+@texts.checked
 class _Asking(Scans):
     """Asks for an account where a graph asks for a sample."""
 

@@ -21,6 +21,7 @@ from asterism.scans import Scans
 from asterism.session import Session
 from asterism.versions import VersionInfo
 from asterism.written import NO_FEATURES, Rows
+from asterism_proto import texts
 from asterism_proto.errors import InvalidRequest, NotReady
 from asterism_proto.schema import NodeType
 from asterism_proto.v1 import graphd_pb2 as wire
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from asterism.client import Client
 
 
+@texts.checked
 class Graph(Scans):
     """The graph in a space: what ``client.graph(name)`` gives.
 

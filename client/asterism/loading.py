@@ -19,6 +19,7 @@ from asterism.records import FeatureValue
 from asterism.session import Session
 from asterism.waiting import Turns
 from asterism.written import NO_FEATURES, Columns, Rows, sections
+from asterism_proto import texts
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import metad_pb2 as meta
@@ -32,6 +33,7 @@ PIECES = PIECES_PER_CHUNK
 MAX_CHUNK = (1 << 32) // PIECES - 1
 
 
+@texts.checked
 class Load:
     """A load under way: what ``client.begin_load`` gives.
 

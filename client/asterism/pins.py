@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from asterism.session import Session
 from asterism.versions import PinInfo
+from asterism_proto import texts
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, Stale
 from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import metad_pb2 as meta
@@ -109,6 +110,7 @@ class Pinned:
     def __init__(self, session: Session, space: str, held: Callable[[Lease], Graph], *, version: int, term_s: float, owner: str | None) -> None:
         if not 0 < term_s < float("inf"):
             raise InvalidRequest(f"term_s {term_s!r}: expected a number of seconds above 0")
+        texts.check("owner", owner)
         self._session, self._space, self._held = session, space, held
         self._version, self._term_s = version, term_s
         self._owner = f"{socket.gethostname()} pid {os.getpid()}" if owner is None else owner

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_proto import texts
 from asterism_proto.errors import InvalidRequest
 
 I64 = NDArray[np.int64]
@@ -135,7 +136,8 @@ def encoded(what: str, names: Sequence[Any]) -> Names:
     try:
         joined = "\0".join(names).encode()
     except (TypeError, UnicodeEncodeError) as error:
-        raise InvalidRequest(f"{what}{_first_odd(names)}: a node is called by a string of text") from error
+        texts.check(what, list(names))
+        raise InvalidRequest(f"{what}{_first_odd(names)}: expected a string, the name of a node") from error
     values = np.frombuffer(joined, np.uint8)
     ends = np.flatnonzero(values == 0)
     if len(ends) != max(len(names) - 1, 0):
@@ -150,9 +152,7 @@ def encoded(what: str, names: Sequence[Any]) -> Names:
 
 def _first_odd(names: Sequence[Any]) -> str:
     for i, name in enumerate(names):
-        try:
-            "".join([name]).encode()
-        except (TypeError, UnicodeEncodeError):
+        if not isinstance(name, str):
             return f"[{i}] = {name!r}"
     return ""
 

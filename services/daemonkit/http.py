@@ -18,7 +18,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 
-from asterism_proto.errors import AsterismError, Place, Unavailable
+from asterism_proto import texts
+from asterism_proto.errors import AsterismError, InvalidRequest, Place, Unavailable
 from daemonkit.hostnames import Hostnames
 from daemonkit.metrics import Metrics
 from daemonkit.server import refused
@@ -72,17 +73,17 @@ def _foreign(request: Request, length: int) -> str:
     return ""
 
 
-def _encodable(body: bytes) -> bool:
-    """Return whether every text in a JSON body has an encoding in UTF-8, which messages and stores need."""
+def _unencodable(body: bytes) -> str:
+    """Return why a text in a JSON body has no UTF-8 encoding; empty where all have one."""
     if b"\\ud" not in body.lower():
-        return True
+        return ""
     try:
-        json.dumps(json.loads(body), ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
+        texts.check("body", json.loads(body))
+    except InvalidRequest as error:
+        return error.message
     except (ValueError, RecursionError):  # no JSON: for the route to refuse
-        return True
-    return True
+        return ""
+    return ""
 
 
 def application(
@@ -110,8 +111,8 @@ def application(
             return _problem("InvalidRequest", f"host {host[:200]!r} is no name of this door; the setting http_names takes further ones", 403)
         if request.method not in _READING and (why := _foreign(request, int(length))):
             return _problem("InvalidRequest", why, 403)
-        if int(length) and not _encodable(await request.body()):
-            return _problem("InvalidRequest", "body: expected texts of Unicode characters; a lone surrogate (\\ud800 to \\udfff) is none", 422)
+        if int(length) and (why := _unencodable(await request.body())):
+            return _problem("InvalidRequest", why, 422)
         try:
             return await proceed(request)
         except Exception as error:  # logged once, here: past this point uvicorn would tell the story again
