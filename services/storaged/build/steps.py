@@ -21,6 +21,9 @@ from storaged.store.tables import Extent, TableStore
 State = dict[str, Any]
 """What later steps need to know of a step, as plain values for JSON."""
 
+_KEPT_SCRATCH_BYTES = 4 << 20
+"""Scratch tables of no more than this are kept until their part is done."""
+
 FORMAT = 1
 """Of the records, and of what steps leave for each other: steps of another format are not gone on from."""
 
@@ -73,7 +76,7 @@ class Steps:
         rows : int
             How much work that is.
         settles : bool
-            No later step reads scratch tables: they go.
+            No later step reads scratch tables: they go, small ones with the part.
         """
         kept = self._kept.get(name)
         if kept is not None and not kept["partial"]:
@@ -91,7 +94,7 @@ class Steps:
             self._record()
         self._say(name, "done")
         if settles:
-            self._tables.forget_scratch()
+            self._tables.forget_scratch(over_bytes=_KEPT_SCRATCH_BYTES)
         return state
 
     def left(self, name: str) -> State | None:
@@ -106,7 +109,8 @@ class Steps:
         self._say(name, "checkpoint")
 
     def forget(self) -> None:
-        """Forget all steps: the part is done, or what it was made of is not to be trusted."""
+        """Forget all steps, and scratch tables: the part is done, or what it was made of is not to be trusted."""
+        self._tables.forget_scratch()
         self._tables.forget_steps(self._part, self._tables.steps(self._part))
 
     def _entry(self, name: str, state: State) -> State:

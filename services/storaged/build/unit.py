@@ -130,6 +130,7 @@ class Units:
         self._part, self._image, self._tables, self._progress = part, image, tables, progress
         self._sources = [mark for source in sources if (mark := Mark.read(source, part)) is not None]
         self._done: dict[str, tuple[Unit, dict[str, Any]]] = {}
+        self._records: dict[str, dict[str, Any]] | None = None
 
     def make(self, unit: Unit, make: Callable[[], State]) -> State:
         """What a unit came to: linked where an earlier build made it of the same input, otherwise made now."""
@@ -145,7 +146,12 @@ class Units:
         return state
 
     def records(self) -> dict[str, dict[str, Any]]:
-        """Every unit as later builds find it; the image is finished."""
+        """Every unit as later builds find it; the image is finished, and no unit is made any more."""
+        if self._records is None:
+            self._records = self._recorded()
+        return self._records
+
+    def _recorded(self) -> dict[str, dict[str, Any]]:
         owners = {file: [name for name, (unit, _) in self._done.items() if unit.owns(file)] for file in self._image.sealed}
         if stray := {file: names for file, names in owners.items() if len(names) != 1}:
             raise Internal(f"part {self._part}: every file of an image is of one unit, but {stray}")

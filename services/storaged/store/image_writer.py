@@ -77,7 +77,7 @@ class Files:
         dtype, shape = self._settled(name)
         if 0 in shape:
             return np.zeros(shape, dtype)
-        return np.memmap(self.path(name), dtype, "r+", shape=shape).view(np.ndarray)
+        return np.memmap(str(self.path(name)), dtype, "r+", shape=shape).view(np.ndarray)  # NumPy resolves a Path, link by link
 
     def cut(self, name: str, rows: int) -> None:
         """Keep the first ``rows`` rows. Maps taken before must not be used beyond them."""
@@ -172,7 +172,7 @@ class ImageWriter(Files):
         if name not in self._linked:
             return super().map(name)
         dtype, shape = self._known[name]
-        return np.zeros(shape, dtype) if 0 in shape else np.memmap(self.path(name), dtype, "r", shape=shape).view(np.ndarray)
+        return np.zeros(shape, dtype) if 0 in shape else np.memmap(str(self.path(name)), dtype, "r", shape=shape).view(np.ndarray)
 
     def remove(self, name: str) -> None:
         """Forget an array; who shares its file keeps it."""

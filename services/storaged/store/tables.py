@@ -33,6 +33,7 @@ from storaged.store.keys import SCRATCH, STEPS, TABLES
 
 Columns = tuple[NDArray[Any], ...]
 
+_UNKNOWN_BYTES = 1 << 62
 FAMILIES = (Family(name=TABLES, cached=False), Family(name=SCRATCH, cached=False), Family(name=STEPS, cached=False))
 
 FINAL = tuple(np.dtype(name) for name in ("uint32", "int64", "float64", "uint32", "int64", "float32"))
@@ -135,6 +136,8 @@ class TableWriter:
         self._bulk.put(keys.table_key(self._prefix, self._block), b"".join((_HEAD.pack(len(columns[0]), crc), *pieces)))
         self._block += 1
         self._store.blocks_written += 1
+        if not self._extent.final:
+            self._store.scratch_bytes += sum(len(piece) for piece in pieces)
 
 
 class TableStore:
@@ -152,6 +155,8 @@ class TableStore:
         self.written: list[Extent] = []
         """Tables that were finished since somebody emptied this list."""
         self.blocks_written = 0
+        self.scratch_bytes = _UNKNOWN_BYTES
+        """Bytes of scratch tables that were written since they were last dropped; of what an attempt before left, unknown."""
 
     @classmethod
     def open(cls, output: Path, memory_bytes: int = 0, *, read_only: bool = False) -> TableStore:
@@ -246,9 +251,14 @@ class TableStore:
         if puts := [(STEPS, keys.step_key(part, name), None) for name in names]:
             self.engine.write(puts)
 
-    def forget_scratch(self) -> None:
-        """Give the space of B2, B3 and spools back."""
-        self.engine.drop(SCRATCH)
+    def forget_scratch(self, over_bytes: int = 0) -> None:
+        """Drop B2, B3 and spools, where they have more than ``over_bytes`` bytes.
+
+        Dropping a column family syncs several files, which takes longer than building a table of a few rows does.
+        """
+        if self.scratch_bytes > over_bytes:
+            self.engine.drop(SCRATCH)
+            self.scratch_bytes = 0
 
     def forget_part(self, part: int) -> None:
         """Forget the tables of a part that is built anew."""
