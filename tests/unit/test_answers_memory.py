@@ -41,6 +41,11 @@ def pages(how: str, **environment: str) -> list[int]:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have other rules")
 def test_batches_after_the_first_need_no_fresh_pages() -> None:
+    """Minor page faults of a process of its own, of 4608 pages a batch; a count, to which other processes add nothing.
+
+    Three runs gave the same counts: 4596, 0, 0 and 0 where memory is kept, 4576 to 4615 a batch where it is not. The bounds, a twentieth and
+    a half of a batch, leave pages to other C libraries and interpreters.
+    """
     first, *later = pages("kept")
     assert first > PAGES // 2
     assert max(later) <= PAGES // 20
