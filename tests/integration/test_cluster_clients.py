@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 import pytest
-from tests.kit import cases
+from tests.kit.cases_clusters import cases_cluster
 from tests.kit.cluster import LocalCluster
 from tests.kit.forking import check_forks
 from tests.kit.frozen import frozen
@@ -26,9 +26,7 @@ from asterism import Graph
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(storageds=2, graphds=2) as running:
-        with running.client() as client:
-            cases.load(client, "cases")
+    with cases_cluster(2, 2) as running:
         yield running
 
 

@@ -21,8 +21,8 @@ from standalone.app import Standalone
 
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
-    with asterism.open(tmp_path_factory.mktemp("embedded")) as client:
-        yield cases.load(client, "cases")
+    with asterism.open(cases.built_in(tmp_path_factory.mktemp("embedded"))) as client:
+        yield client.graph("cases")
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.kit import cases
-from tests.kit.cluster import LocalCluster
+from tests.kit.cases_clusters import cases_cluster
 from tests.law.checks import require_counts
 
 import asterism
@@ -25,13 +25,13 @@ COUNT, Q = 7, 3
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(tmp_path_factory.mktemp("clusters")) as opened:
+    with asterism.open(cases.built_in(tmp_path_factory.mktemp("clusters"))) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def graph(client: asterism.Client) -> Graph:
-    return cases.load(client, "cases")
+    return client.graph("cases")
 
 
 @pytest.fixture(scope="module")
@@ -283,8 +283,8 @@ def test_batches_are_the_same_bytes_on_several_hosts(graph: Graph, folder: Path)
     given = {name: (ids, np.repeat(np.arange(COUNT), np.diff(clusters.offsets[name]))) for name, ids in clusters.members.items()}
     expected = [cases.digest(batch) for batch in graph.cluster_batches(folder, Q, seed=4, weights=True)]
     assert [cases.digest(batch) for batch in graph.cluster_batches(given, Q, seed=4, weights=True)] == expected
-    with LocalCluster(storageds=3) as cluster:
-        there = cases.load(cluster.client(), "cases")
+    with cases_cluster(3) as cluster:
+        there = cluster.client().graph("cases")
         assert [cases.digest(batch) for batch in there.cluster_batches(given, Q, seed=4, weights=True)] == expected
         with pytest.raises(InvalidRequest, match="cluster it anew"):
             there.cluster_batches(folder, Q)

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.kit import cases
+from tests.kit.cases_clusters import cases_cluster
 from tests.kit.cluster import LocalCluster
 from tests.kit.forking import check_forks
 from tests.kit.frozen import frozen
@@ -27,8 +28,7 @@ from standalone.app import Standalone
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(storageds=3, graphds=2) as running:
-        cases.load(running.client(), "cases")
+    with cases_cluster(3, 2) as running:
         yield running
 
 
@@ -96,8 +96,15 @@ def test_spaces_that_others_make_and_drop_are_seen(cluster: LocalCluster, graph:
         made.build()
         assert sorted(direct.graph("fleeting").sample_nodes(nodes, replace=False, seed=1).nodes.tolist()) == list(range(nodes))
         maker.drop_space("fleeting")
-    with pytest.raises(asterism.NotFound, match="fleeting"):
-        direct.graph("fleeting").sample_nodes(1)
+
+    def refused() -> bool:
+        try:
+            direct.graph("fleeting").sample_nodes(1)
+        except asterism.NotFound as error:
+            return "fleeting" in str(error)
+        return False
+
+    wait_until(refused, "storageds and routes know that the space is dropped")
 
 
 @pytest.mark.parametrize("version", [77, 0])

@@ -21,11 +21,10 @@ UNKNOWN = 12345
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    started = Standalone(tmp_path_factory.mktemp("edges"))
+    started = Standalone(cases.built_in(tmp_path_factory.mktemp("edges")))
     started.start()
     try:
         with asterism.Client(LocalTransport(started.handlers)) as client:
-            cases.load(client, "cases")
             joint_cases.load(client, "joint")
             yield started
     finally:

@@ -42,7 +42,7 @@ Law = dict[tuple[int, ...], float]
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(tmp_path_factory.mktemp("ego")) as opened:
+    with asterism.open(cases.built_in(tmp_path_factory.mktemp("ego"))) as opened:
         yield opened
 
 
@@ -60,7 +60,7 @@ def graph(client: asterism.Client) -> Graph:
 
 @pytest.fixture(scope="module")
 def typed(client: asterism.Client) -> Graph:
-    return cases.load(client, "cases")
+    return client.graph("cases")
 
 
 def chosen(node: int, count: int, *, weighted: bool, replace: bool) -> dict[frozenset[int], float]:

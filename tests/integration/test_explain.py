@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from tests.kit import cases
+from tests.kit.cases_clusters import cases_cluster
 from tests.kit.cluster import LocalCluster
 
 import asterism
@@ -21,20 +22,20 @@ from graphkit import split
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(3) as started:
+    with cases_cluster(3) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def graph(cluster: LocalCluster) -> Iterator[Graph]:
     with cluster.client() as client:
-        yield cases.load(client, "cases")
+        yield client.graph("cases")
 
 
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
-    with asterism.open(tmp_path_factory.mktemp("explain")) as client:
-        yield cases.load(client, "cases")
+    with asterism.open(cases.built_in(tmp_path_factory.mktemp("explain"))) as client:
+        yield client.graph("cases")
 
 
 def hosts_of(told: Explanation) -> dict[int, str]:

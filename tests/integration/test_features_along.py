@@ -19,13 +19,13 @@ EVERY = ["age", "name", "weight", "vec", "words"]
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(tmp_path_factory.mktemp("along")) as opened:
+    with asterism.open(cases.built_in(tmp_path_factory.mktemp("along"))) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def graph(client: asterism.Client) -> Graph:
-    return cases.load(client, "cases")
+    return client.graph("cases")
 
 
 def check(graph: Graph, found: NodeFeatures | None, nodes: np.ndarray, types: Mapping[str, np.ndarray], wanted: Mapping[str, list[str]]) -> None:

@@ -14,8 +14,8 @@ from asterism import Graph
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
-    with asterism.open(tmp_path_factory.mktemp("heaviest")) as client:
-        yield cases.load(client, "cases")
+    with asterism.open(cases.built_in(tmp_path_factory.mktemp("heaviest"))) as client:
+        yield client.graph("cases")
 
 
 @pytest.mark.parametrize("direction", ["out", "in"])

@@ -20,13 +20,13 @@ UNKNOWN = 10**9
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(tmp_path_factory.mktemp("induced")) as opened:
+    with asterism.open(cases.built_in(tmp_path_factory.mktemp("induced"))) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def graph(client: asterism.Client) -> Graph:
-    return cases.load(client, "cases")
+    return client.graph("cases")
 
 
 def given() -> tuple[np.ndarray, np.ndarray]:

@@ -25,13 +25,13 @@ PAPERS = np.concatenate([[3, 40, 3, 7, 88, -1], np.arange(10, 40)])
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(tmp_path_factory.mktemp("labor")) as opened:
+    with asterism.open(cases.built_in(tmp_path_factory.mktemp("labor"))) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def graph(client: asterism.Client) -> Graph:
-    return cases.load(client, "cases")
+    return client.graph("cases")
 
 
 known = cache(cases.edges)

@@ -30,13 +30,13 @@ PREFERRED = np.array([1.0, 2.0, 3.0, 4.0])
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(tmp_path_factory.mktemp("links")) as opened:
+    with asterism.open(cases.built_in(tmp_path_factory.mktemp("links"))) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def graph(client: asterism.Client) -> Graph:
-    return cases.load(client, "cases")
+    return client.graph("cases")
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from tests.kit import cases
-from tests.kit.cluster import LocalCluster
+from tests.kit.cases_clusters import cases_cluster
 
 import asterism
 from asterism import Graph
@@ -24,13 +24,13 @@ PATHS = "person2writes2paper-paper2by2person;paper2cites2paper-paper2by2person-p
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(tmp_path_factory.mktemp("passes")) as opened:
+    with asterism.open(cases.built_in(tmp_path_factory.mktemp("passes"))) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def graph(client: asterism.Client) -> Graph:
-    return cases.load(client, "cases")
+    return client.graph("cases")
 
 
 def digests(batches: list[PairBatch]) -> list[str]:
@@ -194,8 +194,8 @@ def test_a_cluster_gives_the_same_pairs_as_one_process(graph: Graph, storageds: 
     def some(of: Graph) -> list[str]:
         return digests(list(of.walk_pairs(PATHS, 4, walks=3, window=2, negatives=2, batch_size=64, seed=4)))
 
-    with LocalCluster(storageds, graphds=2) as cluster:
-        assert some(cases.load(cluster.client(), "cases")) == some(graph)
+    with cases_cluster(storageds, 2) as cluster:
+        assert some(cluster.client().graph("cases")) == some(graph)
 
 
 def test_what_makes_no_sense_is_refused(graph: Graph) -> None:

@@ -20,13 +20,13 @@ USERS, ITEMS = 12, 9
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(tmp_path_factory.mktemp("pinsage")) as opened:
+    with asterism.open(cases.built_in(tmp_path_factory.mktemp("pinsage"))) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def graph(client: asterism.Client) -> Graph:
-    return cases.load(client, "cases")
+    return client.graph("cases")
 
 
 @pytest.fixture(scope="module")

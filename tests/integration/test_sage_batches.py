@@ -17,13 +17,13 @@ SIZE = 30_000
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(tmp_path_factory.mktemp("sage")) as opened:
+    with asterism.open(cases.built_in(tmp_path_factory.mktemp("sage"))) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def graph(client: asterism.Client) -> Graph:
-    return cases.load(client, "cases")
+    return client.graph("cases")
 
 
 def test_the_nodes_of_a_batch_of_pairs_come_with_their_neighbors_along_all_edge_types(graph: Graph) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 from tests.kit import cases
-from tests.kit.cluster import LocalCluster
+from tests.kit.cases_clusters import cases_cluster
 
 import asterism
 from asterism import Graph
@@ -20,13 +20,13 @@ Scan = Callable[..., Iterator[NodeBatch | EdgeBatch]]
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(tmp_path_factory.mktemp("scans")) as opened:
+    with asterism.open(cases.built_in(tmp_path_factory.mktemp("scans"))) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def graph(client: asterism.Client) -> Graph:
-    return cases.load(client, "cases")
+    return client.graph("cases")
 
 
 def scans(graph: Graph) -> dict[str, Scan]:
@@ -92,8 +92,8 @@ def test_a_cursor_stays_with_its_version(client: asterism.Client) -> None:
 
 
 def test_a_cluster_scans_the_same_and_goes_on_from_anothers_cursor(graph: Graph) -> None:
-    with LocalCluster(2, graphds=2) as cluster, cluster.client() as client:
-        remote = cases.load(client, "cases")
+    with cases_cluster(2, 2) as cluster, cluster.client() as client:
+        remote = client.graph("cases")
         for kind in ("nodes", "edges"):
             here, there = list(scans(graph)[kind]()), list(scans(remote)[kind]())
             assert [cases.digest(batch) for batch in here] == [cases.digest(batch) for batch in there]

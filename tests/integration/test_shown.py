@@ -29,10 +29,7 @@ ATTACK = """<script>alert("x")</script><img src=x onerror='y'>&"""
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("shown") / "graphs"
-    with asterism.open(folder) as client:
-        cases.load(client, "cases")
-    return folder
+    return cases.built_in(tmp_path_factory.mktemp("shown"))
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit import cases
+from tests.kit.cases_clusters import cases_cluster
 from tests.kit.cluster import LocalCluster
 from tests.kit.waiting import HANG_S
 
@@ -37,14 +38,14 @@ WRITES, CITES = 0, 1
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(2) as started:
+    with cases_cluster(2) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def graphs(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Graph]]:
-    with cluster.client() as client, asterism.open(tmp_path_factory.mktemp("statements")) as inside:
-        yield {"cluster": cases.load(client, "cases"), "embedded": cases.load(inside, "cases")}
+    with cluster.client() as client, asterism.open(cases.built_in(tmp_path_factory.mktemp("statements"))) as inside:
+        yield {"cluster": client.graph("cases"), "embedded": inside.graph("cases")}
 
 
 @pytest.fixture(params=["cluster", "embedded"])

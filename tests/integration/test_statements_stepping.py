@@ -23,13 +23,13 @@ PEOPLE = cases.person_ids()[:20]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("stepping")
+    return cases.built_in(tmp_path_factory.mktemp("stepping"))
 
 
 @pytest.fixture(scope="module")
 def graph(folder: Path) -> Iterator[Graph]:
     with asterism.open(folder) as client:
-        yield cases.load(client, "cases")
+        yield client.graph("cases")
 
 
 def test_both_ways_draw_from_the_edges_of_both_by_their_weights(graph: Graph) -> None:
@@ -216,9 +216,7 @@ def test_results_are_frames_and_arrow_tables(graph: Graph) -> None:
 
 
 def test_a_reader_of_a_folder_runs_statements_that_read(tmp_path: Any) -> None:
-    with asterism.open(tmp_path / "g") as writer:
-        cases.load(writer, "cases")
-    with asterism.open(tmp_path / "g", space="cases", mode="r") as reader:
+    with asterism.open(cases.built_in(tmp_path / "g"), space="cases", mode="r") as reader:
         found = reader.query("SAMPLE 30 VERTICES ON person SEED 7")
         assert np.array_equal(np.asarray(found["id"]), reader.sample_nodes(30, "person", seed=7).nodes)
         with pytest.raises(InvalidRequest, match="opened for reading"):

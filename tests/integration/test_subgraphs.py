@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from tests.kit import cases
-from tests.kit.cluster import LocalCluster
+from tests.kit.cases_clusters import cases_cluster
 from tests.kit.waiting import HANG_S
 
 import asterism
@@ -24,13 +24,13 @@ WRITES, CITES, BY = "person:writes:paper", "paper:cites:paper", "paper:by:person
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(tmp_path_factory.mktemp("subgraphs")) as opened:
+    with asterism.open(cases.built_in(tmp_path_factory.mktemp("subgraphs"))) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def graph(client: asterism.Client) -> Graph:
-    return cases.load(client, "cases")
+    return client.graph("cases")
 
 
 def edges_of(sub: Subgraph, name: str) -> list[tuple[int, int, int]]:
@@ -187,8 +187,8 @@ def test_in_a_space_of_global_ids_the_service_knows_the_types_of_seeds(client: a
 def test_hops_are_rounds_of_calls_unless_one_storaged_has_all_parts_and_the_bytes_are_the_same(graph: Graph, storageds: int, rounds: int) -> None:
     fanouts = {CITES: [3, 2, 2], BY: [2, 0, 1], WRITES: [1, 2, 2]}
     asked: dict[str, Any] = {"ntype": "paper", "weights": True, "seed": 5}
-    with LocalCluster(storageds, 1) as cluster:
-        far = cases.load(cluster.client(), "cases")
+    with cases_cluster(storageds) as cluster:
+        far = cluster.client().graph("cases")
         far.sample_subgraph([3], fanouts, **asked)  # by now the version is open everywhere
 
         def counted() -> dict[str, float]:

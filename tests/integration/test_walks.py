@@ -17,13 +17,13 @@ ALPHA = 1e-4
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client]:
-    with asterism.open(tmp_path_factory.mktemp("walks")) as opened:
+    with asterism.open(cases.built_in(tmp_path_factory.mktemp("walks"))) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def graph(client: asterism.Client) -> Graph:
-    return cases.load(client, "cases")
+    return client.graph("cases")
 
 
 @pytest.fixture(scope="module")
