@@ -61,6 +61,11 @@ print(json.dumps([few, many]))
 
 
 def test_many_names_take_no_more_memory_than_few(tmp_path: Path) -> None:
+    """Peaks of RssAnon of one process, looked at after each chunk, for two fifths of the names and for all of them.
+
+    Measured beside a load of 12 on two cores: 273 and 279 MiB, 6 apart. The bound of 40 leaves room to buffers and to malloc, and none to a copy of
+    the names that the second load has more, 103 MiB.
+    """
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "graph"), str(NAMES), str(BYTES), str(CHUNK)]
     try:
         with memory_group(LIMIT_MIB * MIB) as prefix:
