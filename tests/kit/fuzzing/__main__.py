@@ -1,7 +1,7 @@
-"""A campaign in a process of its own, on services whose folder and recorded requests another process left: ``python -m tests.kit.fuzzing``.
+"""A campaign in a process of its own, on the folder of services with recorded requests: ``python -m tests.kit.fuzzing``.
 
-It notes each request before it is sent, prints what became of all of them, and exits with 1 where one went wrong. The process that started
-it tells a crash from its exit status, and the request from the note.
+It notes each request before it is sent, prints what became of all of them, and exits with 1 if one has a fault. The parent
+process recognizes a crash by the exit status, and reads the request from the note.
 """
 
 from __future__ import annotations
@@ -59,7 +59,16 @@ def main() -> int:
         found = campaign.run(requests, send, count=asked.count, seed=asked.seed, begun=begun)
         begun("none: the campaign is over")
         same = before == corpus.answers(running, requests)
-    print(json.dumps({"checked": CHECKED, "requests": found.requests, "faults": [str(fault) for fault in found.faults], "same": same}))
+    print(
+        json.dumps(
+            {
+                "checked": CHECKED,
+                "requests": found.requests,
+                "faults": [f"{place}: {request}" for place, request in found.faults.items()],
+                "same": same,
+            }
+        )
+    )
     print(found.table(), file=sys.stderr)
     return 0 if same and not found.faults else 1
 

@@ -1,104 +1,140 @@
-"""Campaigns: thousands of mutated requests, what became of each kind, and those that went wrong."""
+"""Campaigns: thousands of mutated requests, their outcomes, and the requests that went wrong.
+
+A request may be answered or refused with a typed error. An `Internal`, any other exception, or more than `HANG_S` seconds is a fault.
+"""
 
 from __future__ import annotations
 
+import time
+import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asterism_proto.errors import AsterismError, Internal
 from tests.kit.fuzzing.mutations import Donors, Mutation, mutations
-from tests.kit.fuzzing.services import Recorded
 
 ANSWERED, FAULT = "answered", "FAULT"
+HANG_S = 60.0
+"""Seconds after which a request counts as hanging: a time limit that no request comes near, on however busy a machine."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """A request that was not answered as a request may be."""
+class Original(Protocol):
+    """A recorded request."""
 
-    host: int
-    method: str
-    number: int
-    edits: tuple[str, ...]
-    error: BaseException
+    @property
+    def name(self) -> str:
+        """Of its method."""
 
-    def __str__(self) -> str:
-        return f"request {self.number}, {self.method} of host {self.host}, {', '.join(self.edits)}: {self.error!r}"
+    @property
+    def described(self) -> str:
+        """The method and the destination, for messages."""
+
+    @property
+    def head(self) -> Any:
+        """The message."""
+
+    @property
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        """The sections; empty for a plain message."""
+
+
+Request = TypeVar("Request", bound=Original)
+Send = Callable[[Request, Mutation], object]
+"""Sends a changed request to the destination of the original; raises the error of the reply."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the requests of a campaign."""
+    """Results of a campaign."""
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """(method, "answered" or the name of the error) -> requests."""
-    faults: list[Fault] = field(default_factory=list)
+    """(method, "answered" or the name of the error) -> number of requests."""
+    faults: dict[str, str] = field(default_factory=dict)
+    """Place of the fault in the code -> the first request that it happened to."""
 
     @property
     def requests(self) -> int:
-        """How many were sent."""
+        """Return the number of requests."""
         return sum(self.counts.values())
 
     def table(self) -> str:
-        """The counts by method and outcome, as lines of text."""
-        outcomes = sorted({outcome for _, outcome in self.counts})
-        head = "method".ljust(22) + "".join(name.rjust(16) for name in outcomes)
-        rows = []
+        """Return the counts as text, a line for each method."""
+        names = sorted({name for _, name in self.counts})
+        lines = ["method".ljust(24) + "".join(name.rjust(16) for name in names)]
         for method in [*sorted({method for method, _ in self.counts}), "all"]:
-            cells = [sum(n for (m, o), n in self.counts.items() if o == name and method in (m, "all")) for name in outcomes]
-            rows.append(method.ljust(22) + "".join(str(n).rjust(16) for n in cells))
-        return "\n".join([head, *rows])
+            cells = [sum(count for (m, n), count in self.counts.items() if n == name and method in (m, "all")) for name in names]
+            lines.append(method.ljust(24) + "".join(str(cell).rjust(16) for cell in cells))
+        return "\n".join(lines)
+
+    def observe(self, name: str, described: str, send: Callable[[], object]) -> None:
+        """Send a request and count its outcome."""
+        begun = time.monotonic()
+        try:
+            send()
+            outcome = ANSWERED
+        except Internal as error:
+            outcome = self._fault(described, error)
+        except AsterismError as error:
+            outcome = type(error).__name__
+        except Exception as error:  # a server answers Internal for it
+            outcome = self._fault(described, error)
+        took = time.monotonic() - begun
+        if took > HANG_S:
+            self.faults[f"{name} hangs"] = f"{described}: {took:.1f} s"
+        self.counts[name, outcome] += 1
+
+    def _fault(self, described: str, error: BaseException) -> str:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if "/services/" in frame.filename or "/asterism_proto/" in frame.filename] or list(frames)
+        place = f"{type(error).__name__} at {Path(own[-1].filename).name}:{own[-1].name}:{own[-1].lineno}"
+        self.faults.setdefault(place, f"{described}: {error!r}")
+        return FAULT
 
 
-Send = Callable[[Recorded, Mutation], object]
-"""Sends a changed request to where the original went; raises what comes back as an error."""
-
-
-def donors_of(corpus: Iterable[Recorded]) -> Donors:
-    """What all requests of a corpus consist of."""
+def donors_of(corpus: Iterable[Original]) -> Donors:
+    """Return the messages, texts and arrays of all requests of a corpus."""
     made = Donors()
-    for one in corpus:
-        made.add(one.head, one.arrays)
+    for request in corpus:
+        made.add(request.head, request.arrays)
     return made
 
 
 def run(
-    corpus: Sequence[Recorded], send: Send, *, count: int, seed: int, begun: Callable[[str], None] = lambda _: None, most_faults: int = 50
+    corpus: Sequence[Request],
+    send: Send[Request],
+    *,
+    count: int,
+    seed: int,
+    begun: Callable[[str], None] = lambda _: None,
+    most_faults: int = 50,
 ) -> Outcome:
-    """Send ``count`` changed requests, each request of the corpus in turn.
+    """Send ``count`` mutations of recorded requests, each request of the corpus in turn.
 
     Parameters
     ----------
-    corpus : sequence of Recorded
+    corpus : sequence of Original
     send : callable
     count, seed : int
         The same two give the same requests.
     begun : callable
-        Called with a description before each request, for whoever looks after a crash.
+        Called with a description before each request, for example to store it for the case of a crash.
     most_faults : int
-        The campaign ends with the last of these.
+        The campaign ends after this number of requests with faults.
     """
-    found, donors = Outcome(), donors_of(corpus)
-    streams = [mutations(one.head, one.arrays, np.random.default_rng([seed, place]), donors) for place, one in enumerate(corpus)]
+    outcome, donors = Outcome(), donors_of(corpus)
+    streams = [mutations(request.head, request.arrays, np.random.default_rng([seed, place]), donors) for place, request in enumerate(corpus)]
     for number in range(count):
         place = number % len(corpus)
-        original, changed = corpus[place], next(streams[place])
-        begun(f"seed {seed}, request {number}: {original.method} of host {original.host}: {', '.join(changed.edits)}\n{changed.head}"[:20000])
-        outcome = ANSWERED
-        try:
-            send(original, changed)
-        except Internal as error:
-            outcome = FAULT
-            found.faults.append(Fault(host=original.host, method=original.method, number=number, edits=changed.edits, error=error))
-        except AsterismError as error:
-            outcome = type(error).__name__
-        except Exception as error:  # what a server would answer Internal for
-            outcome = FAULT
-            found.faults.append(Fault(host=original.host, method=original.method, number=number, edits=changed.edits, error=error))
-        found.counts[original.method, outcome] += 1
-        if len(found.faults) >= most_faults:
+        request, changed = corpus[place], next(streams[place])
+        described = f"seed {seed}, request {number}, {request.described}: {', '.join(changed.edits)}"
+        begun(f"{described}\n{changed.head}"[:20000])
+        outcome.observe(request.name, described, lambda r=request, c=changed: send(r, c))
+        if sum(found for (_, name), found in outcome.counts.items() if name == FAULT) >= most_faults:
             break
-    return found
+    return outcome

@@ -1,6 +1,6 @@
 """Versions whose arrays end, or begin, at a protected page: a kernel that reads outside of one gets SIGSEGV.
 
-For child processes only: whoever starts one learns from its exit status and from the request that it noted last.
+For child processes only: the parent reads the exit status and the request that was stored last.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from storaged.draw.version import Version
 _PROT_NONE, _PROT_READ = 0, 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _KEPT: list[mmap.mmap] = []
-"""Mappings are never unmapped: addresses behind freed memory would be somebody else's, and reads of them would pass."""
+"""Mappings are never unmapped: freed addresses could be reused, and reads of them would then pass."""
 
 
 def guarded_array(array: NDArray[Any], *, before: bool = False) -> NDArray[Any]:
@@ -32,7 +32,7 @@ def guarded_array(array: NDArray[Any], *, before: bool = False) -> NDArray[Any]:
     Returns
     -------
     ndarray
-        Read-only, of the same dtype and shape. Behind an array whose bytes are no multiple of its alignment the page begins there still.
+        Read-only, of the same dtype and shape. The page begins right after the last byte even if that is not aligned.
     """
     if not array.nbytes:
         return array

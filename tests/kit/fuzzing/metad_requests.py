@@ -8,7 +8,7 @@ from asterism_proto.errors import AsterismError
 from asterism_proto.methods import BEATS
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from tests.kit.fuzzing.front import Recorder, Request
+from tests.kit.fuzzing.client_requests import Recorder, Request
 from tests.kit.metad import Desk, edges, nodes
 
 FOLDER = "file:///srv/exports"

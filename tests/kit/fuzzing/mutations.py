@@ -1,7 +1,7 @@
 """Mutations of recorded requests: valid envelopes whose fields and arrays are hostile.
 
-`mutations` takes any protobuf message and its arrays (none for a plain message) and gives an endless stream of changed copies. It knows
-nothing of a service: field types, values of other requests (`Donors`) and the shape of arrays are all that it goes by. The same generator
+`mutations` takes any protobuf message and its arrays (none for a plain message) and gives an endless stream of changed copies. It does
+not depend on a service, only on field types, values of other requests (`Donors`) and the shape of arrays. The same generator
 state gives the same stream.
 """
 

@@ -40,6 +40,16 @@ class Recorded:
     head: Any
     arrays: dict[str, NDArray[Any]]
 
+    @property
+    def name(self) -> str:
+        """Return the name of the method."""
+        return self.method
+
+    @property
+    def described(self) -> str:
+        """Return the method and the host."""
+        return f"{self.method} of host {self.host}"
+
 
 def received(method: Method, content: Content) -> Content:
     """A request as a server decodes it: arrays are read-only views of its bytes."""
