@@ -1,7 +1,8 @@
 """Addresses of remote folders: their grammar, and the allow-list of those that daemons open.
 
-A daemon opens an address only after `AllowedAddresses.check` has accepted it. Addresses are brought into one canonical form first, so that what is
-checked is what is opened: ``FILE:/srv//a/../b`` is ``file:///srv/b``.
+A daemon opens an address only after `AllowedAddresses.check` has accepted it. Addresses are brought
+into one canonical form first, so that the address that is checked is the one that is opened:
+``FILE:/srv//a/../b`` is ``file:///srv/b``.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _SYNTAX = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//)?(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]{0,253}[A-Za-z0-9_])?")
-_EXPECTED = "expected a folder's address, as file:///srv/exports, s3://bucket/folder or sftp://host/folder"
+_EXAMPLES = "as in file:///srv/exports, s3://bucket/folder or sftp://host/folder"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,42 +97,43 @@ def parse_address(text: str, *, field: str = "address", root: bool = False) -> A
         For another protocol, a chain of protocols, a relative path, percent-escapes, backslashes or control characters.
     """
 
-    def refused(reason: str) -> InvalidRequest:
-        return InvalidRequest(f"{field}={redacted(text)[:_SHOWN]!r}: {reason}; {_EXPECTED}")
+    def refused(expected: str) -> InvalidRequest:
+        return InvalidRequest(f"{field}={redacted(text)[:_SHOWN]!r}: expected {expected}")
 
     if len(text) > MAX_LENGTH:
-        raise refused(f"{len(text)} characters, at most {MAX_LENGTH} are allowed")
+        raise refused(f"at most {MAX_LENGTH} characters, found {len(text)}; use a shorter address")
     if not text.isprintable() or "\\" in text:
-        raise refused("backslashes and control characters are not allowed")
+        raise refused(f"a folder's address without backslashes and control characters, {_EXAMPLES}")
     if "::" in text:
-        raise refused("chained protocols are not allowed")
+        raise refused(f"a single protocol, {_EXAMPLES}; chained protocols ('::') are not accepted")
     match = _SYNTAX.fullmatch(text)
     if match is None:
-        raise refused("it has no protocol")
+        raise refused(f"a protocol and a folder, {_EXAMPLES}")
     protocol, rest = PROTOCOLS.get(match[1].lower(), ""), match[3]
     if not protocol:
-        raise refused(f"protocol {match[1][:40]!r} is not one of {', '.join(sorted(set(PROTOCOLS.values())))}")
+        raise refused(f"one of the protocols {', '.join(sorted(set(PROTOCOLS.values())))}, {_EXAMPLES}; found {match[1][:40]!r}")
     if protocol == "file":
         if not rest.startswith("/"):
-            raise refused("the path is not absolute")
+            raise refused("an absolute path, as in file:///srv/exports")
         address = Address(protocol=protocol, path=posixpath.normpath("/" + rest.lstrip("/")))
     else:
         if not match[2]:
-            raise refused("'//' is missing after the protocol")
+            raise refused(f"'//' after the protocol, {_EXAMPLES}")
         authority, _, path = rest.partition("/")
         segments = [segment for segment in path.split("/") if segment]
         if "?" in rest or "#" in rest:
-            raise refused("queries and fragments are not allowed")
+            raise refused(f"no query ('?') and no fragment ('#'), {_EXAMPLES}")
         if "." in segments or ".." in segments:
-            raise refused("'.' and '..' are not allowed in a remote path")
+            raise refused(f"a remote path without '.' and '..', {_EXAMPLES}")
         located = _bucket(authority) if protocol == "s3" else _login(authority)
         if located is None:
-            raise refused("the bucket's name is not one; this protocol takes no user and password" if protocol == "s3" else "the host is not one")
+            bucket = "a bucket name of letters, digits, '.', '_' and '-', without user and password, as in s3://bucket/folder"
+            raise refused(bucket if protocol == "s3" else "[USER[:PASSWORD]@]HOST[:PORT], as in sftp://backup@host:22/folder")
         address = replace(located, path="/" + "/".join(segments))
     if _ESCAPE.search(address.path):
-        raise refused("percent-escapes are not decoded; write the path as it is")
+        raise refused("a path without percent-escapes, which are not decoded; write the characters themselves")
     if address.path == "/" and not root:
-        raise refused("it names no folder")
+        raise refused(f"a folder, {_EXAMPLES}; a whole bucket, host or file system is not accepted")
     return address
 
 
@@ -236,7 +238,7 @@ class AllowedAddresses:
             real, data = os.path.realpath(address.path), os.path.realpath(self.reserved)
             if _within(real, data):
                 raise InvalidRequest(
-                    f"{field}={address.redacted()}: it is inside the data folder of this {self.daemon}; choose a folder outside of it"
+                    f"{field}={address.redacted()}: expected a folder outside of the data folder of this {self.daemon}; choose another one"
                 )
         return address
 
@@ -254,6 +256,8 @@ class AllowedAddresses:
     def _described(self) -> str:
         roots: Sequence[str] = [root.redacted() for root in self.roots]
         if not roots:
-            return f"a folder of the setting allowed_addresses of {self.daemon}, which is empty; list it there, for metad and for every storaged"
+            return (
+                f"a folder in the setting allowed_addresses of {self.daemon}, which is empty; add it to this setting of metad and of every storaged"
+            )
         which = roots[0] if len(roots) == 1 else f"one of {', '.join(roots)}"
-        return f"{which}; the setting allowed_addresses of {self.daemon} lists them"
+        return f"{which}, as listed in the setting allowed_addresses of {self.daemon}"

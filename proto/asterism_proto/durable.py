@@ -1,4 +1,4 @@
-"""Folders and small files that are still there after a power failure."""
+"""Durable creation of folders and small files, across power failures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it that are missing, such that their names are durable."""
+    """Create a folder and its missing parents, and make their names durable."""
     missing = []
     while not path.is_dir():
         missing.append(path)
@@ -27,7 +27,7 @@ def sync_folder(path: Path) -> None:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Replace a file such that after a crash it has the old or the new content, whole."""
+    """Replace a file atomically: after a crash it has either the old or the new content."""
     making = path.with_name(path.name + ".making")
     with making.open("wb") as file:
         file.write(content)

@@ -1,4 +1,4 @@
-"""Fingerprints of what a load wrote to a partition, over the index records of its blocks.
+"""Fingerprints of the blocks that a load wrote to a partition, over their index records.
 
 A fingerprint does not depend on the order of the records, on the host, or on the load's id (which
 differs between a space and its restored copy): the checksum is the sum modulo 2^128 of
@@ -21,12 +21,12 @@ _MODULUS = 1 << (8 * CHECKSUM_BYTES)
 
 
 class FingerprintMismatch(Corrupt):
-    """What a load wrote is not what was committed."""
+    """The stored blocks of a load differ from those that were committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartFingerprint:
-    """What one load wrote to one partition."""
+    """The fingerprint of one load in one partition."""
 
     part: int
     blocks: int
@@ -38,33 +38,33 @@ class PartFingerprint:
     """Below 2^128."""
 
     def __str__(self) -> str:
-        """Return it in words, for messages."""
+        """Return the fingerprint as text for messages."""
         return f"{self.blocks} blocks, {self.rows} rows, {self.size} bytes, checksum {self.checksum:032x}"
 
     def to_proto(self) -> pb.PartFingerprint:
-        """Return it as it travels."""
+        """Return the fingerprint as a message."""
         checksum = self.checksum.to_bytes(CHECKSUM_BYTES, "little")
         return pb.PartFingerprint(part=self.part, blocks=self.blocks, rows=self.rows, bytes=self.size, checksum=checksum)
 
     @classmethod
     def from_proto(cls, message: pb.PartFingerprint) -> PartFingerprint:
-        """Return the fingerprint in a message; InvalidRequest where it is none."""
+        """Return the fingerprint in a message; InvalidRequest if the checksum has another size."""
         if len(message.checksum) != CHECKSUM_BYTES:
-            raise InvalidRequest(f"checksum of partition {message.part}: {len(message.checksum)} bytes; expected {CHECKSUM_BYTES}")
+            raise InvalidRequest(f"checksum of partition {message.part}: expected {CHECKSUM_BYTES} bytes, found {len(message.checksum)}")
         checksum = int.from_bytes(message.checksum, "little")
         return cls(part=message.part, blocks=message.blocks, rows=message.rows, size=message.bytes, checksum=checksum)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadFingerprint:
-    """What one committed load wrote, as far as the catalog knows."""
+    """The fingerprints of one committed load, as stored in the catalog."""
 
     load_id: int
     commit: int
     known: bool
-    """False for loads that were committed before fingerprints were kept: they are not compared."""
+    """False for loads that were committed by a release without fingerprints; they are not compared."""
     parts: Mapping[int, PartFingerprint] = field(default_factory=dict)
-    """By partition; a partition that is left out has no block of the load."""
+    """By partition; other partitions have no block of the load."""
 
     @classmethod
     def from_proto(cls, message: meta.LoadFingerprint) -> LoadFingerprint:
@@ -79,7 +79,7 @@ class LoadFingerprint:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> LoadFingerprint:
-        """Return what `to_dict` gave."""
+        """Return the fingerprints in the result of `to_dict`."""
         found: dict[int, PartFingerprint] = {}
         rows = data["parts"]
         assert isinstance(rows, list)
@@ -115,24 +115,24 @@ class Accumulator:
         self.checksum = (self.checksum + int.from_bytes(digest, "little")) % _MODULUS
 
     def of(self, part: int) -> PartFingerprint:
-        """Return the fingerprint of all that was added."""
+        """Return the fingerprint of all added records."""
         return PartFingerprint(part=part, blocks=self.blocks, rows=self.rows, size=self.size, checksum=self.checksum)
 
 
 def check(part: int, found: Mapping[int, PartFingerprint], expected: Iterable[LoadFingerprint]) -> int:
-    """Compare what a partition holds of committed loads with what the catalog knows.
+    """Compare the blocks of committed loads in a partition with the catalog.
 
     Parameters
     ----------
     part : int
     found : mapping of int to PartFingerprint
-        By load id; a load that is left out has no block in this partition.
+        By load id; other loads have no block in this partition.
     expected : iterable of LoadFingerprint
 
     Returns
     -------
     int
-        How many loads could not be compared, for they were committed before fingerprints were kept.
+        The number of loads that could not be compared, because they have no fingerprints.
 
     Raises
     ------
@@ -147,8 +147,8 @@ def check(part: int, found: Mapping[int, PartFingerprint], expected: Iterable[Lo
         committed, held = load.parts.get(part), found.get(load.load_id)
         if committed != held:
             raise FingerprintMismatch(
-                f"load {load.load_id} (commit {load.commit}), partition {part}: {held or 'no blocks'}; "
-                f"committed were {committed or 'no blocks'}. Its blocks were changed since; "
-                "restore the space from a backup, or load it again"
+                f"load {load.load_id} (commit {load.commit}), partition {part}: expected {committed or 'no blocks'}, "
+                f"as committed, found {held or 'no blocks'}; the stored blocks were changed after the commit: "
+                "restore the space from a backup, or load the data again"
             )
     return unknown

@@ -1,4 +1,7 @@
-"""Prices of the Graph service's requests: numbers read out of their heads, for graphd before it asks storageds and for clients before they send."""
+"""Prices of the Graph service's requests, from their heads and section sizes.
+
+graphd checks them before it calls storageds, clients before they send a request.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class Counts(Protocol):
 
 
 class Unknown:
-    """Counts of a version that nothing is known of."""
+    """Counts of an unknown version."""
 
     def nodes(self, types: Iterable[int]) -> int:
         """Return more nodes than a version can hold."""
@@ -60,7 +63,7 @@ class _Request:
 
     @property
     def nodes(self) -> int:
-        """How many nodes it is about."""
+        """Return the number of nodes in the request."""
         return self.sizes.get("nodes", 0)
 
     def width(self, types: int) -> int:
@@ -119,7 +122,7 @@ def _fanout(of: _Request) -> Price:
 
 def _subgraph(of: _Request) -> Price:
     head, schema = of.head, of.schema
-    ends: Callable[[int], tuple[int, int]] = lambda _: (0, 0)  # noqa: E731  # types are not told apart without a schema
+    ends: Callable[[int], tuple[int, int]] = lambda _: (0, 0)  # noqa: E731  # types are not distinguished without a schema
     if schema is not None:
         known = [(schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)) for edge in schema.edge_types]
         inward = head.direction == pb.IN

@@ -40,7 +40,7 @@ _RANKED_BYTES = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Largest request that is answered."""
+    """The largest request that is accepted."""
 
     rows: int = ROWS_LIMIT
     memory: int = MEMORY_LIMIT_MIB << 20
@@ -53,16 +53,16 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What one request takes at most."""
+    """Upper bounds of the cost of one request."""
 
     formula: str
-    """How the rows follow from the arguments."""
+    """The number of rows as a product of arguments, as text."""
     rows: int = 0
     """Rows of the reply: drawn, read or walked."""
     bytes: int = 0
-    """Arrays of the reply."""
+    """Bytes of the arrays of the reply."""
     scratch: int = 0
-    """Temporary arrays at the host that has the most of it to do."""
+    """Bytes of temporary arrays on the host with the largest share."""
     steps: int = 0
     """Iterations of kernels."""
     exact: bool = True
@@ -303,7 +303,7 @@ def walks(starts: int, each: int, length: int, *, width: int, attempts: int = 1)
 def attempts_of(p: float, q: float) -> int:
     """Return the draws that one step by p and q takes in expectation, at most."""
     p, q = p or 1.0, q or 1.0
-    if (p, q) == (1.0, 1.0) or not 1e-3 <= q <= 1e3:  # what is out of range is for the operator to refuse
+    if (p, q) == (1.0, 1.0) or not 1e-3 <= q <= 1e3:  # the operator refuses values that are out of range
         return 1
     return math.ceil(max(q, 1.0 / q))
 
@@ -325,7 +325,7 @@ def ranks(nodes: int, top: int, *, alpha: float, epsilon: float, existing: int, 
     """
     rows = nodes * max(top, 0)
     pushes = 0.0
-    if 0 < alpha <= 1 and 0 < epsilon <= 1:  # what is out of range is for the operator to refuse
+    if 0 < alpha <= 1 and 0 < epsilon <= 1:  # the operator refuses values that are out of range
         pushes = min(1.0 / max(alpha * epsilon, 1e-300), edges * (1.0 + math.log(1.0 / epsilon)) / alpha, 1e18)
     scratch = min(existing, _RANKED_NODES) * _RANKED_BYTES + rows * 4
     return Price(formula=times(top=top, nodes=nodes), rows=rows, bytes=rows * 20 + nodes * _SCORE, scratch=scratch, steps=nodes * (int(pushes) + 1))

@@ -1,13 +1,13 @@
-"""Rules for the rows of a write: which sections a block has, and which values they may hold.
+"""Rules for the rows of a write: the sections of a block, and the values that they may have.
 
-graphd applies these rules to what clients send, storaged to every block that enters it, builds to
-every block that they read from disk. One module, so that none of them accepts what another one
-cannot work with. All checks are vectorised; the placement function is passed in by the caller.
+graphd applies these rules to the writes of clients, storaged to every block that it receives, and
+builds to every block that they read from disk. They share one module, so that none of them accepts
+what another one cannot process. All checks are vectorised; the placement function is passed in by the caller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,16 +29,19 @@ PartOf = Callable[[Ids, int, str], NDArray[np.int32]]
 MAX_ID = (1 << 63) - 2
 """The largest node or edge id: one more must still be an int64."""
 NO_EDGE_ID = -1
-"""In a delete: every edge between the two nodes."""
+"""Edge id of a delete that stands for every edge between the two nodes."""
 PIECES_PER_CHUNK = 256
 """Block chunk number = registered chunk * PIECES_PER_CHUNK + piece: a chunk is sent in pieces."""
+
+_INFINITY = np.uint32(0x7F800000)
+"""The bits of infinity in float32."""
 
 _NODES, _OUT, _IN = int(BlockKind.NODES), int(BlockKind.OUT_EDGES), int(BlockKind.IN_EDGES)
 _FEATURES, _TIMES = int(BlockKind.EDGE_FEATURES), int(BlockKind.NODE_TIMES)
 _OUT_DELETES, _IN_DELETES = int(BlockKind.OUT_EDGE_DELETES), int(BlockKind.IN_EDGE_DELETES)
 _EVERYWHERE = (int(BlockKind.NODE_DELETES), int(BlockKind.NODE_BIRTHS), _TIMES)
 NODE_KINDS = (_NODES, *_EVERYWHERE)
-"""Kinds of blocks whose type is a node type; those of the others is an edge type."""
+"""Kinds of blocks of a node type; all other kinds are of an edge type."""
 
 _IDS: dict[int, tuple[str, ...]] = {
     **dict.fromkeys(NODE_KINDS, ("ids",)),
@@ -53,20 +56,20 @@ _ROUTED_BY = {
     _IN_DELETES: "dst",
     _FEATURES: "eid",
 }
-"""The section that a row's partition follows from; kinds that go to every partition have none."""
+"""The section that determines a row's partition; kinds that go to every partition have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What a block of one kind and type may contain."""
+    """The sections of a block of one kind and type."""
 
     ids: tuple[str, ...]
     """Sections of int64 ids, all required."""
     routed_by: str
-    """The one that the partition follows from; empty where rows go to every partition."""
+    """The section that determines the partition; empty if rows go to every partition."""
     owner: NodeType | EdgeType
     weighted: bool
-    """Whether a section ``weight`` may be there."""
+    """Whether a section ``weight`` is allowed."""
     near: tuple[Feature, ...]
     """Dense features in sections ``w:NAME``."""
     features: tuple[Feature, ...]
@@ -74,27 +77,27 @@ class Layout:
 
 
 def owner_of(schema: Schema, kind: int, type_id: int) -> NodeType | EdgeType:
-    """Return the type that a block of this kind is of; InvalidRequest where there is none."""
+    """Return the node or edge type of a block; InvalidRequest if the kind or type is unknown."""
     if kind not in _IDS:
         known = ", ".join(f"{BlockKind.Name(known)} ({known})" for known in sorted(_IDS))
         raise InvalidRequest(f"kind={kind}: expected one of {known}")
     nodes = kind in NODE_KINDS
     types: tuple[NodeType | EdgeType, ...] = schema.node_types if nodes else schema.edge_types
     if not 0 <= type_id < len(types):
-        word = "node" if nodes else "edge"
-        raise InvalidRequest(f"{word} type {type_id}: the schema has {len(types)}, numbered from 0")
+        word = "a node" if nodes else "an edge"
+        raise InvalidRequest(f"type_id={type_id}: expected {word} type of the schema, 0 to {len(types) - 1}")
     return types[type_id]
 
 
 def layout_of(schema: Schema, kind: int, type_id: int) -> Layout:
-    """Return what a block of a kind and type may contain."""
+    """Return the sections of a block of a kind and type."""
     owner = owner_of(schema, kind, type_id)
     near: tuple[Feature, ...] = ()
     if isinstance(owner, EdgeType) and kind in (_OUT, _IN):
         near = tuple(owner.feature(name) for name in owner.near_columns)
     elif isinstance(owner, NodeType) and kind == _TIMES:
         if not owner.time:
-            raise InvalidRequest(f"kind=NODE_TIMES: node type {owner.name!r} was declared without a time")
+            raise InvalidRequest(f"kind=NODE_TIMES: expected a node type with a time; {owner.name!r} is declared without one")
         near = (owner.feature(owner.time),)
     return Layout(
         ids=_IDS[kind],
@@ -113,6 +116,8 @@ def check_block(
     arrays: Arrays,
     runs: Sequence[Run],
     part_of: PartOf,
+    *,
+    unchecked: Collection[str] = (),
 ) -> int:
     """Check the rows of a block, of one partition or of several.
 
@@ -127,6 +132,8 @@ def check_block(
         (partition, first row, row after the last): which rows were sent to which partition.
     part_of : callable
         Returns the partition of ids.
+    unchecked : collection of str
+        Sections of ids whose values the caller compares with narrower bounds.
 
     Returns
     -------
@@ -139,7 +146,8 @@ def check_block(
         Naming the section, the position and the value.
     """
     layout = layout_of(schema, kind, type_id)
-    rows = check_ids(layout.ids, arrays, deletes=kind in (_OUT_DELETES, _IN_DELETES))
+    unchecked = {*unchecked, layout.routed_by}  # those are checked with their partitions, in the same passes
+    rows = check_ids(layout.ids, arrays, deletes=kind in (_OUT_DELETES, _IN_DELETES), unchecked=unchecked)
     if layout.routed_by:
         _check_parts(schema, kind, layout.routed_by, arrays[layout.routed_by], runs, part_of)
     known = {*layout.ids, *check_weight(layout.owner, arrays, rows, allowed=layout.weighted)}
@@ -158,7 +166,7 @@ def check_block(
 
 
 def check_stored(schema: Schema, kind: int, type_id: int, arrays: Arrays, rows: int, part: int, part_of: PartOf, *, columns: bool) -> None:
-    """Check what a value of the graph database holds, before anything is computed from it.
+    """Check a value of the graph database before anything is computed from it.
 
     Parameters
     ----------
@@ -176,9 +184,9 @@ def check_stored(schema: Schema, kind: int, type_id: int, arrays: Arrays, rows: 
     ids = (layout.routed_by or "ids",) if columns else layout.ids
     if kind in (_OUT_DELETES, _IN_DELETES) and "eid" not in arrays:
         ids = ("src", "dst")  # as releases before edge ids in deletes wrote them
-    found = check_ids(ids, arrays, deletes=kind in (_OUT_DELETES, _IN_DELETES))
+    found = check_ids(ids, arrays, deletes=kind in (_OUT_DELETES, _IN_DELETES), unchecked=(layout.routed_by,))
     if found != rows:
-        raise InvalidRequest(f"{ids[0]}: {found} rows; its record says {rows}")
+        raise InvalidRequest(f"{ids[0]}: expected {rows} rows, as in the record of the block, found {found}")
     if layout.routed_by:
         _check_parts(schema, kind, layout.routed_by, arrays[layout.routed_by], [(part, 0, rows)], part_of)
     for feature in layout.features if columns else ():
@@ -189,49 +197,64 @@ def check_stored(schema: Schema, kind: int, type_id: int, arrays: Arrays, rows: 
             _check_dense(f"w:{feature.name}", feature, arrays, rows)
 
 
-def check_ids(sections: tuple[str, ...], arrays: Arrays, *, deletes: bool = False) -> int:
-    """Check sections of ids, which must all be there, and return the number of rows.
+def check_ids(
+    sections: tuple[str, ...],
+    arrays: Arrays,
+    *,
+    deletes: bool = False,
+    unchecked: Collection[str] = (),
+) -> int:
+    """Check sections of ids, all of which are required, and return the number of rows.
 
     Parameters
     ----------
     deletes : bool
         Whether -1 is an edge id, which stands for every edge between two nodes.
+    unchecked : collection of str
+        Sections whose values are not checked here, only their dtype and length.
     """
     rows = -1
     for name in sections:
         ids = _section(arrays, name)
         if ids.dtype != np.int64 or ids.ndim != 1:
-            raise InvalidRequest(f"{name}: {ids.dtype}{list(ids.shape)}; expected int64 of one dimension")
+            raise InvalidRequest(f"{name}: expected int64 of one dimension, found {ids.dtype}{list(ids.shape)}")
         rows = len(ids) if rows < 0 else rows
         _check_length(name, ids, rows)
-        least = NO_EDGE_ID if deletes and name == "eid" else 0
-        # The bits of all ids together are negative, or all set, where one of them may be out of range: one fast pass.
-        bits = int(np.bitwise_or.reduce(ids)) if rows else 0
-        if not 0 <= bits <= MAX_ID and (ids.min() < least or ids.max() > MAX_ID):
-            at = int(np.argmax((ids < least) | (ids > MAX_ID)))
-            raise InvalidRequest(f"{name}[{at}] = {ids[at]}: expected {least} to {MAX_ID}")
+        if name not in unchecked:
+            check_range(name, ids, NO_EDGE_ID if deletes and name == "eid" else 0)
     return max(rows, 0)
 
 
+def check_range(name: str, ids: Ids, least: int = 0) -> None:
+    """Raise InvalidRequest where an id is below ``least``, which is 0 or -1, or above `MAX_ID`."""
+    # The bitwise or is negative, or has all bits set, if an id may be out of range: one fast pass.
+    bits = int(np.bitwise_or.reduce(ids))
+    if not 0 <= bits <= MAX_ID and (ids.min() < least or ids.max() > MAX_ID):
+        at = int(np.argmax((ids < least) | (ids > MAX_ID)))
+        raise InvalidRequest(f"{name}[{at}] = {ids[at]}: expected {least} to {MAX_ID}")
+
+
 def check_weight(owner: NodeType | EdgeType, arrays: Arrays, rows: int, *, allowed: bool | None = None) -> tuple[str, ...]:
-    """Check the section ``weight``, if there is one, and return the names of what may be there."""
+    """Check the section ``weight`` if it is present, and return the names of allowed sections."""
     weight = arrays.get("weight")
     if weight is None:
         return ("weight",)
     if not (owner.weighted if allowed is None else allowed):
-        raise InvalidRequest(f"section 'weight': {owner.name!r} was declared without weights; leave them out")
+        raise InvalidRequest(f"weight: expected no weights, because type {owner.name!r} is declared without them; remove the weights")
     if weight.dtype != np.float32 or weight.ndim != 1:
-        raise InvalidRequest(f"weight: {weight.dtype}{list(weight.shape)}; expected float32 of one dimension")
+        raise InvalidRequest(f"weight: expected float32 of one dimension, found {weight.dtype}{list(weight.shape)}")
     _check_length("weight", weight, rows)
-    # NaN fails both comparisons.
-    if rows and not (weight.min() >= 0 and weight.max() < np.inf):
+    # The bits of the floats from 0 up to infinity rise with them; those of NaN and of negative numbers
+    # are larger: one pass. -0.0 is a weight too.
+    fine = not rows or weight.view(np.uint32).max() < _INFINITY
+    if not fine and not (weight.min() >= 0 and weight.max() < np.inf):
         at = int(np.argmin(np.isfinite(weight) & (weight >= 0)))
-        raise InvalidRequest(f"weight[{at}] = {weight[at]}: a weight is finite and not negative")
+        raise InvalidRequest(f"weight[{at}] = {weight[at]}: expected a finite number, 0 or more")
     return ("weight",)
 
 
 def check_feature(feature: Feature, arrays: Arrays, rows: int) -> set[str]:
-    """Check the sections of a feature, if they are there, and return their names."""
+    """Check the sections of a feature if they are present, and return their names."""
     stem = f"f:{feature.name}"
     if feature.kind == "dense":
         return {_check_dense(stem, feature, arrays, rows)}
@@ -240,37 +263,37 @@ def check_feature(feature: Feature, arrays: Arrays, rows: int) -> set[str]:
         indptr, values = _section(arrays, f"{stem}.indptr"), _section(arrays, f"{stem}.values")
         dtype = "uint8" if feature.kind == "bytes" else feature.dtype
         if values.dtype != np.dtype(dtype) or values.ndim != 1:
-            raise InvalidRequest(f"feature {feature.name!r}: values are {values.dtype}{list(values.shape)}; expected {dtype} of one dimension")
+            raise InvalidRequest(f"feature {feature.name!r}: expected values of {dtype} in one dimension, found {values.dtype}{list(values.shape)}")
         check_indptr(f"feature {feature.name!r}", indptr, len(values), rows)
     return sections
 
 
 def check_indptr(what: str, indptr: NDArray[Any], values: int, rows: int) -> None:
-    """InvalidRequest unless row pointers rise from 0 to the number of values."""
-    expected = f"indptr must be int64[{rows + 1}] and rise from 0 to {values}"
+    """Raise InvalidRequest unless row pointers rise from 0 to the number of values."""
+    expected = f"expected int64[{rows + 1}], which must rise from 0 to {values}"
     if indptr.dtype != np.int64 or indptr.shape != (rows + 1,):
-        raise InvalidRequest(f"{what}: indptr is {indptr.dtype}{list(indptr.shape)}; {expected}")
+        raise InvalidRequest(f"{what}: indptr of {indptr.dtype}{list(indptr.shape)}: {expected}")
     if indptr[0] != 0:
-        raise InvalidRequest(f"{what}: indptr[0] = {indptr[0]}; {expected}")
+        raise InvalidRequest(f"{what}: indptr[0] = {indptr[0]}: {expected}")
     falls = indptr[1:] < indptr[:-1]
     if falls.any():
         at = int(np.argmax(falls)) + 1
-        raise InvalidRequest(f"{what}: indptr[{at}] = {indptr[at]} after {indptr[at - 1]}; {expected}")
+        raise InvalidRequest(f"{what}: indptr[{at}] = {indptr[at]} after {indptr[at - 1]}: {expected}")
     if indptr[-1] != values:
-        raise InvalidRequest(f"{what}: indptr[{rows}] = {indptr[-1]}; {expected}")
+        raise InvalidRequest(f"{what}: indptr[{rows}] = {indptr[-1]}: {expected}")
 
 
 def check_known(owner: NodeType | EdgeType, arrays: Arrays, known: set[str]) -> None:
-    """InvalidRequest for a section that the type does not declare."""
+    """Raise InvalidRequest for a section that the type does not declare."""
     for name in arrays:
         if name not in known:
-            raise InvalidRequest(f"section {name!r}: a write of {owner.name!r} has {', '.join(sorted(known))}")
+            raise InvalidRequest(f"section {name!r}: expected one of {', '.join(sorted(known))} for type {owner.name!r}")
 
 
 def _section(arrays: Arrays, name: str) -> NDArray[Any]:
     found = arrays.get(name)
     if found is None:
-        raise InvalidRequest(f"the array {name!r} is missing; there are {', '.join(sorted(arrays)) or 'none'}")
+        raise InvalidRequest(f"the array {name!r} is missing: expected it in this write; the arrays are {', '.join(sorted(arrays)) or 'none'}")
     return found
 
 
@@ -283,13 +306,13 @@ def _check_dense(section: str, feature: Feature, arrays: Arrays, rows: int) -> s
     values = arrays.get(section)
     if values is not None:
         if values.dtype != np.dtype(feature.dtype):
-            raise InvalidRequest(f"feature {feature.name!r}: {section!r} is {values.dtype}; expected {feature.dtype}")
+            raise InvalidRequest(f"feature {feature.name!r}: expected {feature.dtype} in {section!r}, found {values.dtype}")
         if values.shape != (rows, *feature.shape):
             shape = [rows, *feature.shape]
-            raise InvalidRequest(f"feature {feature.name!r}: {section!r} has shape {list(values.shape)}; expected {shape}")
+            raise InvalidRequest(f"feature {feature.name!r}: expected shape {shape} of {section!r}, found {list(values.shape)}")
         if values.dtype == np.bool_ and values.size and (raw := values.view(np.uint8)).max() > 1:
             at = int(np.argmax(raw.reshape(rows, -1).max(axis=1) > 1))
-            raise InvalidRequest(f"feature {feature.name!r}: {section!r}[{at}] holds byte {raw.max()}; expected 0 or 1")
+            raise InvalidRequest(f"feature {feature.name!r}: expected bytes 0 or 1 in {section!r}[{at}], found {raw.max()}")
     return section
 
 
@@ -304,25 +327,30 @@ def _check_names(arrays: Arrays) -> None:
 
 
 def _check_parts(schema: Schema, kind: int, name: str, ids: Ids, runs: Sequence[Run], part_of: PartOf) -> None:
-    """InvalidRequest where a row was sent to a partition that is not the one of its id."""
+    """Raise InvalidRequest for an id out of range or sent to another partition than its own."""
     placement = "mod" if kind == _FEATURES else schema.placement
     if placement == "mod" and schema.parts & (schema.parts - 1) == 0 and _right_low_bits(ids, runs, schema.parts - 1):
         return
+    check_range(name, ids)
     for part, start, stop in runs:
         wrong = part_of(ids[start:stop], schema.parts, placement) != part
         if wrong.any():
             at = start + int(np.argmax(wrong))
             own = int(part_of(ids[at : at + 1], schema.parts, placement)[0])
-            raise InvalidRequest(f"{name}[{at}] = {ids[at]}: it belongs to partition {own}, not to {part}")
+            raise InvalidRequest(f"{name}[{at}] = {ids[at]}: expected a row of partition {part}, found one of partition {own}")
 
 
 def _right_low_bits(ids: Ids, runs: Sequence[Run], mask: int) -> bool:
-    """Return whether the low bits of each run's ids are those of its partition.
+    """Return whether all ids are in range and have the low bits of their run's partition.
 
-    They are where the bits that any of them has, and those that all of them have, are the partition's:
-    two reductions, several times as fast as a remainder per row.
+    The low bits are right if both the bitwise or and the bitwise and of a run have them: two
+    reductions, which are several times as fast as a remainder per row.
     """
-    return all(
-        start == stop or (int(np.bitwise_or.reduce(ids[start:stop])) & mask == part and int(np.bitwise_and.reduce(ids[start:stop])) & mask == part)
-        for part, start, stop in runs
-    )
+    checked = 0
+    for part, start, stop in runs:
+        own = ids[start:stop]
+        bits = int(np.bitwise_or.reduce(own))
+        if len(own) and not (0 <= bits <= MAX_ID and bits & mask == part == int(np.bitwise_and.reduce(own)) & mask):
+            return False
+        checked += len(own)
+    return checked == len(ids)

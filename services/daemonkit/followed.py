@@ -1,7 +1,7 @@
-"""The newest position of metad's catalog that a daemon has followed: an older catalog orders nothing.
+"""The newest position of metad's catalog that a daemon has followed; older catalogs are refused.
 
-metad answers each poll with its position, and says whether its catalog contains the one that the
-daemon followed last. A daemon with a folder writes a position down before it acts on it.
+The reply to each poll has metad's position, and whether its catalog contains the position that the
+daemon followed last. A daemon with a data folder stores a position before it acts on it.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ logger = logging.getLogger(__name__)
 
 _SLOT_BYTES, _SLOTS = 512, 2
 REMEDY = (
-    "put the newer catalog back, or run `asterism metad adopt --dry-run` to see what would be given up and "
-    "`asterism metad adopt --yes` to go on with this one"
+    "stop metad and put its newer data folder back, or list what would be given up with `asterism metad adopt --dry-run`, then run "
+    "`asterism metad adopt --yes` to follow this catalog"
 )
 
 
 class FollowedCatalog:
-    """The newest position that was followed.
+    """The newest position that a daemon has followed.
 
     Parameters
     ----------
     file : Path or None
-        Where it is written down; None: a restart forgets it.
+        The file that stores it; None keeps it in memory only.
 
     Raises
     ------
     Corrupt
-        Where the file cannot be read.
+        If the file cannot be read.
     """
 
     def __init__(self, file: Path | None) -> None:
@@ -45,23 +45,23 @@ class FollowedCatalog:
         self._lock = threading.Lock()
         self._position, self._sequence = _read(file) if file is not None and file.exists() else (pb.CatalogPosition(), 0)
         self.fault = ""
-        """Why metad's last reply was not followed; empty where it was."""
+        """Why metad's last reply was refused; empty if it was accepted."""
         self.writes = 0
-        """How often a position was written down."""
+        """The number of positions that were stored."""
 
     @property
     def position(self) -> pb.CatalogPosition | None:
-        """The newest position that was followed; None before the first."""
+        """Return the newest position that was followed; None before the first."""
         return self._position if self._position.history else None
 
     def check(self, reply: pb.PollReply, asked: pb.CatalogPosition | None) -> None:
-        """Refuse a reply of a catalog that does not contain the position that was followed.
+        """Refuse a reply of a catalog that does not contain the followed position.
 
         Parameters
         ----------
         reply : PollReply
         asked : CatalogPosition or None
-            What the request said was followed. A heartbeat may have advanced that since.
+            The position in the request. A heartbeat may have advanced it since.
 
         Raises
         ------
@@ -70,21 +70,21 @@ class FollowedCatalog:
         """
         with self._lock:
             ours, theirs = asked or pb.CatalogPosition(), reply.position
-            behind = ours.term == theirs.term and theirs.revision < ours.revision
+            older = ours.term == theirs.term and theirs.revision < ours.revision
             self.fault = ""
-            if theirs.history and reply.continues and not behind:
+            if theirs.history and reply.continues and not older:
                 return
             if not theirs.history and not ours.history:
-                return  # a metad of a release that counts no revisions, and a daemon that never heard of one
-            what = f"revision {theirs.revision} of the history {theirs.history}" if theirs.history else "no revision: a metad of an older release"
+                return  # a metad of a release without revisions, and a daemon that never followed one
+            found = f"revision {theirs.revision} of history {theirs.history}" if theirs.history else "none (a metad of an earlier release)"
             self.fault = (
-                f"metad's catalog is older than, or another one than, the one that this daemon followed (revision {ours.revision} of the "
-                f"history {ours.history or 'none'}; metad has {what}): it is not followed, and what is served stays as it is; {REMEDY}"
+                f"metad's catalog is older than what this daemon followed, or has a different history: expected revision {ours.revision} of "
+                f"history {ours.history or 'none'}, found {found}; this daemon keeps serving its versions and runs no tasks: {REMEDY}"
             )
             raise Conflict(self.fault)
 
     def follow(self, position: pb.CatalogPosition) -> None:
-        """Take note of a position that is about to be acted on, durably where there is a file."""
+        """Store a position before it is acted on."""
         with self._lock:
             ours = self._position
             advanced = (position.history, position.term) == (ours.history, ours.term) and position.revision <= ours.revision
@@ -92,7 +92,7 @@ class FollowedCatalog:
                 self._keep(position)
 
     def advance(self, position: pb.CatalogPosition) -> None:
-        """Take note that the catalog that is followed has grown, as a heartbeat's reply says."""
+        """Store a newer position of the followed catalog, from the reply to a heartbeat."""
         with self._lock:
             ours = self._position
             if self.fault or (position.history, position.term) != (ours.history, ours.term):
@@ -100,7 +100,7 @@ class FollowedCatalog:
             if position.revision > ours.revision:
                 try:
                     self._keep(position)
-                except OSError as error:  # nothing was acted on: the next heartbeat tries again
+                except OSError as error:  # nothing depends on it yet; the next heartbeat tries again
                     logger.warning("position_not_written", extra={"cause": str(error)})
 
     def _keep(self, position: pb.CatalogPosition) -> None:
@@ -116,7 +116,7 @@ class FollowedCatalog:
         if not self._file.exists():
             write_durably(self._file, slot * _SLOTS)
             return
-        # In place, so that a full disk has room for it: the other slot has the position before.
+        # In place, which needs no free disk space; the other slot keeps the previous position.
         file = os.open(self._file, os.O_WRONLY | os.O_CLOEXEC)
         try:
             os.pwrite(file, slot, number * _SLOT_BYTES)
@@ -132,7 +132,7 @@ def _slot(position: pb.CatalogPosition, sequence: int) -> bytes:
 
 
 def _read(file: Path) -> tuple[pb.CatalogPosition, int]:
-    """Return the newest position in a file, with its sequence number; a slot that was cut off does not count."""
+    """Return the newest position in a file and its sequence number, from the slots that are intact."""
     found: list[tuple[int, pb.CatalogPosition]] = []
     content = file.read_bytes()
     for start in range(0, len(content), _SLOT_BYTES):

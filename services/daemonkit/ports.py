@@ -1,4 +1,4 @@
-"""The ports file: where a daemon reports the ports that it listens on, for whoever started it with port 0."""
+"""The ports file, in which a daemon that was started with port 0 reports its ports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def clear_ports(path: str) -> None:
-    """Remove the report of an earlier process; ``path`` may be empty."""
+    """Remove the ports file of an earlier process; ``path`` may be empty."""
     if path:
         Path(path).unlink(missing_ok=True)
 

@@ -103,14 +103,16 @@ class Cluster:
         if known is None:
             return
         if known.role is not role:
-            raise InvalidRequest(f"host {uuid} is a {known.role.name.lower()}, not a {role.name.lower()}; every daemon needs a folder of its own")
+            raise InvalidRequest(
+                f"uuid={uuid}: belongs to a {known.role.name.lower()}, not to a {role.name.lower()}; give each daemon its own data folder"
+            )
         if incarnation < known.incarnation:
-            raise Stale(f"host {uuid}: incarnation {incarnation} is over, {known.incarnation} has started since; end this process")
+            raise Stale(f"uuid={uuid}, incarnation={incarnation}: expected {known.incarnation}, which has started since; stop this process")
         copied = incarnation == known.incarnation and start != known.start and bool(start and known.start)
         if copied and known.online:
             raise Conflict(
-                f"host {uuid}: another process at {known.address} has this uuid and incarnation; one folder is a copy of the other: "
-                "end one of the two, and remove its folder"
+                f"uuid={uuid}: already used by the process at {known.address}, whose data folder is a copy of this one; "
+                "stop one of the two processes and remove its data folder"
             )
 
     def after(self, word: Word, now_ms: int) -> Host:

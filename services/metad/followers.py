@@ -1,8 +1,9 @@
-"""The daemons of a metad as followers of its catalog: which of them have followed a newer one.
+"""The daemons that follow this metad's catalog, and those that followed a newer one.
 
-`metad.attendance` and `metad.api` bring in what daemons say, `metad.service` asks before it changes
-anything. Until every storaged that was online has said what it follows, a metad that was just
-started gives out no identifier: a copy that was put back would give out those of the original again.
+`metad.attendance` and `metad.api` pass in the positions that daemons report; `metad.service` calls
+`Followers.check` before every change. After a start, metad assigns no identifier until every
+storaged that was online has reported its position: a restored copy of the catalog would assign the
+identifiers of the original a second time.
 """
 
 from __future__ import annotations
@@ -27,29 +28,29 @@ from metad.jobs.driver import Driver
 logger = logging.getLogger(__name__)
 
 _CONFIRMED_SLACK_S = 1.0
-"""Added to a lease, for as long as a request waits for storageds after a start."""
+"""Added to the lease: seconds that a change waits for storageds after a start."""
 _FOREIGN_LIMIT = 1000
-"""Of hosts of other clusters that are remembered."""
+"""The most hosts of other clusters that are remembered."""
 REMEDY = (
-    "put the newer catalog back, or run `asterism metad adopt --dry-run` to see what would be given up and "
-    "`asterism metad adopt --yes` to go on with this one"
+    "stop metad and put its newer data folder back, or list what would be given up with `asterism metad adopt --dry-run`, then run "
+    "`asterism metad adopt --yes` to follow this catalog"
 )
 
 
 class Standing(Enum):
-    """How a daemon stands to the catalog."""
+    """The relation of a daemon to the catalog."""
 
     FOLLOWS = 1
-    """The catalog contains what it followed."""
+    """The catalog contains the position that it followed."""
     GIVEN_UP = 2
-    """It followed a catalog over which this one was adopted: it may go on once it has reported its inventory."""
+    """It followed a position that was given up: it follows once its inventory is reported."""
     AHEAD = 3
-    """It followed a newer catalog, or another one: it is ordered nothing."""
+    """It followed a newer or a different catalog: it is assigned no tasks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildHeld:
-    """What one job built, on a storaged."""
+    """The output of one job on a storaged."""
 
     job_id: int
     version: int
@@ -57,7 +58,7 @@ class BuildHeld:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceHeld:
-    """What a storaged holds of a space."""
+    """The contents of a storaged's folder for one space."""
 
     space_id: int
     name: str
@@ -69,21 +70,21 @@ class SpaceHeld:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """What a storaged holds."""
+    """The contents of a storaged's folder."""
 
     spaces: tuple[SpaceHeld, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """Data that a storaged holds and the catalog does not know."""
+    """Data on a storaged that the catalog does not contain."""
 
     host: HostId
     space_id: int
     space: str
     bytes: int = 0
     build: BuildHeld | None = None
-    """None: the whole space, or loads of it."""
+    """None for a whole space, or for loads of it."""
     loads: tuple[int, ...] = ()
 
 
@@ -100,13 +101,13 @@ class Follower:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogState:
-    """The catalog's position, and what stands against it."""
+    """The catalog's position, and the daemons and data that are ahead of it."""
 
     cluster: str
     position: Position
     ahead: tuple[Follower, ...] = ()
     reported: frozenset[HostId] = frozenset()
-    """Of those ahead: storageds whose inventory is here."""
+    """The storageds ahead whose inventory was received."""
     unknown: tuple[Unknown, ...] = ()
     open_loads: tuple[int, ...] = ()
     jobs: tuple[int, ...] = ()
@@ -115,14 +116,14 @@ class CatalogState:
 
 @dataclass(slots=True)
 class Followers:
-    """What is known of the daemons that follow the catalog, or do not.
+    """Positions and inventories that daemons reported.
 
     Parameters
     ----------
     board, catalog, cluster, driver, clock
         Of the metad. Every method takes the lock of ``board``.
     lease_s : float
-        For how long a storaged that has not spoken since the start may be there all the same.
+        Seconds after which a storaged that sends no heartbeat is offline.
     """
 
     board: Board
@@ -132,17 +133,17 @@ class Followers:
     clock: Clock
     lease_s: float
     _unheard: set[HostId] = field(init=False)
-    """Storageds that were online when the last metad ended and have not spoken since."""
+    """Storageds that were online when metad last stopped and sent no heartbeat since."""
     _ahead: dict[HostId, Follower] = field(init=False, default_factory=dict)
     _inventories: dict[HostId, Inventory] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._unheard = {host.uuid for host in self.cluster.online(Role.STORAGED)}
 
-    # Judging.
+    # Positions.
 
     def judge(self, position: Position | None, highest: Highest) -> Standing:
-        """Return how a daemon stands that followed ``position`` and holds ids up to ``highest``."""
+        """Return the standing of a daemon by its position and the highest ids that it holds."""
         history = self.catalog.history
         if highest.beyond(history.highest()):
             return Standing.AHEAD
@@ -151,7 +152,7 @@ class Followers:
         return Standing.GIVEN_UP if history.gave_up(position) else Standing.AHEAD
 
     def heard(self, follower: Follower) -> Standing:
-        """Take note of what a daemon says it has followed."""
+        """Record the position that a daemon reports, and return its standing."""
         with self.board.lock:
             foreign = bool(follower.cluster) and follower.cluster != self.catalog.cluster
             standing = Standing.AHEAD if foreign else self.judge(follower.position, follower.highest)
@@ -179,38 +180,40 @@ class Followers:
         return follower is not None and follower.cluster in ("", self.catalog.cluster)
 
     def fault(self) -> str:
-        """Return why daemons do not follow the catalog, with the remedy; empty where they do."""
+        """Return why daemons do not follow the catalog, with the remedy; else empty."""
         with self.board.lock:
             if foreign := self._foreign():
                 return (
-                    f"all storageds that answer belong to another cluster ({', '.join(foreign)}), as after the loss of the catalog folder; {REMEDY}"
+                    f"cluster={self.catalog.cluster}: expected {' or '.join(foreign)}; all online storageds belong to another cluster, as after "
+                    f"the loss of metad's data folder: put the folder back, or run `asterism metad adopt --cluster ID --dry-run`, then "
+                    f"`asterism metad adopt --cluster ID --yes`"
                 )
             own = [f for f in self._ahead.values() if f.cluster in ("", self.catalog.cluster)]
             if own:
                 newest = max((f.position.revision for f in own if f.position is not None), default=0)
                 return (
-                    f"the catalog is older than, or another one than, what {len(own)} of its daemons followed (revision "
-                    f"{self.catalog.history.position.revision}, they followed up to {newest}): it orders nothing and takes no change; {REMEDY}"
+                    f"revision={self.catalog.history.position.revision}: the catalog is older than what {len(own)} daemons followed (up to revision "
+                    f"{newest}), or has a different history; metad assigns no tasks and refuses changes: {REMEDY}"
                 )
             return ""
 
     def _foreign(self) -> list[str]:
-        """Return the other clusters of storageds that answer, where none of this one does: its catalog folder may have been lost."""
+        """Return the clusters of online storageds if none of them belongs to this one."""
         others = sorted({f.cluster for f in self._ahead.values()} - {"", self.catalog.cluster})
         if not others or self.cluster.online(Role.STORAGED):
             return []
         return [] if any(f.role is Role.STORAGED and f.cluster in ("", self.catalog.cluster) for f in self._ahead.values()) else others
 
     def settled(self) -> bool:
-        """Return whether nothing stands against changes of the catalog."""
+        """Return whether the catalog may be changed."""
         with self.board.lock:
             self._unheard = {uuid for uuid in self._unheard if (host := self.cluster.get(uuid)) is not None and host.online}
             return not self._unheard and not self.fault()
 
     def check(self) -> None:
-        """Wait until storageds have confirmed the catalog after a start; NotReady where they do not.
+        """Wait until storageds have confirmed the catalog after a start; NotReady if they do not.
 
-        Called with the board's lock, which is let go of meanwhile.
+        Called with the board's lock, which is released while waiting.
         """
         until = time.monotonic() + self.lease_s + _CONFIRMED_SLACK_S
         while not self.settled():
@@ -220,18 +223,18 @@ class Followers:
             left = until - time.monotonic()
             if left <= 0:
                 waiting = ", ".join(sorted(self._unheard))
-                raise NotReady(f"metad was started a moment ago and waits for its storageds ({waiting}) to confirm the catalog; try again")
+                raise NotReady(f"metad has just started: expected storageds {waiting} to confirm the catalog; try again in a few seconds")
             self.board.wait_woken(left)
 
     # Inventories and adoption.
 
     def adoptable(self) -> bool:
-        """Return whether a daemon is ahead of the catalog, and all storageds that are have reported what they hold."""
+        """Return whether daemons are ahead and all storageds among them have reported."""
         with self.board.lock:
             return bool(self._ahead) and all(f.role is not Role.STORAGED or f.uuid in self._inventories for f in self._ahead.values())
 
     def report(self, follower: Follower, inventory: Inventory) -> None:
-        """Take a storaged's inventory; one that is about to go on is ordered to set aside what was given up."""
+        """Record a storaged's inventory, and order the removal of what was given up."""
         with self.board.lock:
             standing = self.heard(follower)
             self._inventories[follower.uuid] = inventory
@@ -239,7 +242,7 @@ class Followers:
                 self._order_away(self._unknown(follower.uuid, inventory, self.catalog.history.given_up_ids()))
 
     def state(self) -> CatalogState:
-        """Return the catalog's position and what stands against it."""
+        """Return the catalog's position, and the daemons and data that are ahead of it."""
         with self.board.lock:
             history = self.catalog.history
             unknown: list[Unknown] = []
@@ -259,14 +262,14 @@ class Followers:
             )
 
     def adopt(self, cluster: str) -> CatalogState:
-        """Have daemons follow this catalog though they followed a newer one; gives the state as it was before.
+        """Make daemons that followed a newer catalog follow this one; return the state before.
 
         Raises
         ------
         Conflict
-            Where the daemons to take over belong to another cluster, or to several, and ``cluster`` names none of them.
+            If the daemons belong to another cluster, or to several, and ``cluster`` names none of them.
         NotReady
-            Where a storaged that is online has not reported yet what it holds.
+            If an online storaged has not reported its inventory yet.
         """
         with self.board.lock:
             taken = self._taken_over(cluster)
@@ -275,7 +278,7 @@ class Followers:
                 return before
             silent = sorted(f.uuid for f in taken if f.role is Role.STORAGED and f.uuid not in self._inventories)
             if silent:
-                raise NotReady(f"storageds {', '.join(silent)} have not reported yet what they hold; try again in a few seconds")
+                raise NotReady(f"inventory: expected reports of storageds {', '.join(silent)}; try again in a few seconds")
             over: dict[str, int] = {}
             for follower in taken:
                 if follower.position is not None and not self.catalog.history.contains(follower.position):

@@ -30,7 +30,8 @@ class MetadSettings(DaemonSettings):
     """Seconds that calls under way get when the daemon stops. Parked polls are sent home at once."""
 
     lease_s: float = Field(default=5.0, gt=0)
-    """Without a beat for so long a daemon is offline. Longer hides failures, shorter makes some."""
+    """Seconds without a heartbeat after which a daemon is offline. A larger value delays the detection of failures;
+    a smaller one reports slow daemons as offline."""
     tick_s: float = Field(default=0.1, gt=0, le=1.0)
     """Seconds between two looks at leases and retries while a job runs; five times as long while none does."""
 
@@ -72,11 +73,13 @@ class MetadSettings(DaemonSettings):
     @model_validator(mode="after")
     def _times_fit(self) -> MetadSettings:
         if self.lease_s <= 3 * self.heartbeat_interval_s:
-            raise ValueError(f"lease_s {self.lease_s} must be more than three heartbeats ({3 * self.heartbeat_interval_s} s): two beats may get lost")
+            raise ValueError(
+                f"lease_s={self.lease_s}: expected more than three heartbeat intervals ({3 * self.heartbeat_interval_s} s), so that two may be lost"
+            )
         if self.retry_backoff_limit_s < self.retry_backoff_s:
-            raise ValueError(f"retry_backoff_limit_s {self.retry_backoff_limit_s} must not be less than retry_backoff_s {self.retry_backoff_s}")
+            raise ValueError(f"retry_backoff_limit_s={self.retry_backoff_limit_s}: expected at least retry_backoff_s={self.retry_backoff_s}")
         if self.host_away_limit_s <= self.lease_s:
-            raise ValueError(f"host_away_limit_s {self.host_away_limit_s} must be more than lease_s {self.lease_s}: only then is a host away")
+            raise ValueError(f"host_away_limit_s={self.host_away_limit_s}: expected more than lease_s={self.lease_s}, after which a host is offline")
         return self
 
     def addresses(self) -> AllowedAddresses:

@@ -1,4 +1,4 @@
-"""Positions, inventories and removal orders as messages, and messages as these records."""
+"""Conversion of positions, inventories and removal orders to messages and back."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from metad.ids import HostId
 
 
 def position_to(position: Position) -> mpb.CatalogPosition:
-    """Return a position as it travels."""
+    """Return a position as a message."""
     return mpb.CatalogPosition(history=position.history, term=position.term, revision=position.revision)
 
 
 def position_of(message: mpb.CatalogPosition) -> Position | None:
-    """Return a position that travelled; None for a daemon that has followed none."""
+    """Return the position in a message; None for a daemon that has followed none."""
     if not message.history:
         return None
     return Position(history=message.history, term=message.term, revision=message.revision)
 
 
 def highest_to(highest: Highest) -> mpb.HighestIds:
-    """Return identifiers as they travel."""
+    """Return identifiers as a message."""
     return mpb.HighestIds(space_id=highest.space_id, job_id=highest.job_id, load_id=highest.load_id)
 
 
 def highest_of(message: mpb.HighestIds) -> Highest:
-    """Return identifiers that travelled."""
+    """Return the identifiers in a message."""
     return Highest(space_id=message.space_id, job_id=message.job_id, load_id=message.load_id)
 
 
 def follower_of(message: mpb.BeatRequest) -> Follower:
-    """Return what a heartbeat says of the catalog that its sender follows."""
+    """Return the position of the catalog that the sender of a heartbeat follows."""
     return Follower(
         uuid=HostId(message.uuid),
         role=wire.role_of(message.role),
@@ -56,7 +56,7 @@ def reporter_of(message: mpb.Inventory) -> Follower:
 
 
 def inventory_of(message: mpb.Inventory) -> Inventory:
-    """Return an inventory that travelled."""
+    """Return the inventory in a message."""
     return Inventory(
         spaces=tuple(
             SpaceHeld(
@@ -73,7 +73,7 @@ def inventory_of(message: mpb.Inventory) -> Inventory:
 
 
 def removal_to(removal: Removal) -> mpb.RemovalOrder:
-    """Return a removal order as it travels."""
+    """Return a removal order as a message."""
     return mpb.RemovalOrder(
         removal_id=removal.removal_id,
         kind=mpb.RemovalKind.Name(mpb.RemovalKind.ValueType(removal.kind.value)),
@@ -85,7 +85,7 @@ def removal_to(removal: Removal) -> mpb.RemovalOrder:
 
 
 def state_to(state: CatalogState) -> mpb.CatalogState:
-    """Return a catalog's state as it travels."""
+    """Return a catalog's state as a message."""
     return mpb.CatalogState(
         cluster=state.cluster,
         position=position_to(state.position),

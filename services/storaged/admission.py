@@ -1,4 +1,4 @@
-"""Which loads may be written here: admissions by metad, and the seals that end them.
+"""Loads that may be written on this host: admissions by metad, and the seals that end them.
 
 A block is accepted only under an admission: metad has confirmed, since this process started, that
 the load is open and the chunk registered. Before a load is committed it is sealed on every host
@@ -20,10 +20,10 @@ from asterism_proto.errors import Unavailable
 from daemonkit.calls import Call
 
 _REMEMBERED = 4096
-"""Loads that are kept in memory; one that is forgotten is admitted again at its next write."""
+"""The most loads in memory; others are admitted again at their next write."""
 
 _ATTEMPTS = 8
-"""Admissions that a write asks for while the load is sealed each time before it begins."""
+"""The most admissions that one write requests while the load is sealed again and again."""
 
 Extent = tuple[int, int, int]
 """(partition, kind, type) of blocks."""
@@ -31,7 +31,7 @@ Extent = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """A registered chunk, as far as its blocks are checked against it."""
+    """The properties of a registered chunk that its blocks are checked against."""
 
     nodes: bool
     type_id: int
@@ -59,7 +59,7 @@ class _Load:
     """Calls that refer to this record."""
     chunks: dict[int, Chunk] = field(default_factory=dict)
     extents: set[Extent] | None = None
-    """Where it has blocks; None: not known."""
+    """The extents that have blocks of it; None if not known."""
 
     @property
     def open(self) -> bool:
@@ -68,14 +68,14 @@ class _Load:
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A load that no write is under way of."""
+    """A load without writes in progress."""
 
     number: int
-    """Every write that was admitted under this number or a lower one is over."""
+    """All writes that were admitted under this number or a lower one have ended."""
     written: bool
-    """False where this process was never admitted to it, and nothing was asked beyond that."""
+    """False if this process was never admitted to it."""
     extents: frozenset[Extent] | None
-    """Where it has blocks; None: not known."""
+    """The extents that have blocks of it; None if not known."""
 
 
 class Admissions:
@@ -130,13 +130,13 @@ class Admissions:
                     load.extents = set()
                 load.admitted = max(load.admitted, admission.number)
                 load.chunks[chunk] = admission.chunk
-        raise Unavailable(f"load {load_id} is being committed; write again if it stays open")
+        raise Unavailable(f"load_id={load_id}: is being committed; repeat the write if the commit fails")
 
     @contextmanager
     def sealing(self, space_id: int, load_id: int, number: int, call: Call) -> Iterator[Sealed]:
         """Seal a load up to ``number`` (0: up to its last admission) once no write is under way.
 
-        A later write is admitted anew by metad, which then refuses a commit with this seal.
+        A later write is admitted again by metad, which then refuses a commit with this seal.
         """
         with self._record(space_id, load_id) as load:
             with self._changed:
@@ -144,8 +144,8 @@ class Admissions:
                 load.sealed = sealed = max(load.sealed, number or load.admitted)
                 while load.writers and not load.open:
                     if not self._changed.wait(call.remaining()):
-                        raise Unavailable(f"load {load_id}: writes under way did not end in time; commit again")
-                # Where it was admitted again meanwhile, metad does not take what is reported now.
+                        raise Unavailable(f"load_id={load_id}: expected the writes in progress to end before the deadline; commit again")
+                # If the load was admitted again meanwhile, metad refuses this report.
                 extents = None if load.extents is None else frozenset(load.extents)
             yield Sealed(sealed, written, extents)
 
@@ -166,7 +166,7 @@ class Admissions:
                     self._forget()
 
     def _forget(self) -> None:
-        """Forget the older half of the loads that no call refers to."""
+        """Drop the older half of the loads that no call refers to."""
         for key in list(self._loads)[: _REMEMBERED // 2]:
             if not self._loads[key].users:
                 del self._loads[key]

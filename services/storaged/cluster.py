@@ -1,4 +1,4 @@
-"""The one cluster that a folder belongs to: a metad that lost its catalog must not have this folder's data removed."""
+"""The cluster that a data folder belongs to; tasks of any other cluster's metad are refused."""
 
 from __future__ import annotations
 
@@ -13,23 +13,26 @@ _UNREADABLE = "(unreadable)"
 
 
 class Cluster:
-    """The cluster of a data folder: the first that is heard of, for its life.
+    """The cluster of a data folder: the first one that it joined.
 
     Parameters
     ----------
     file : Path
-        Where it is written down.
+        The file that stores its id.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self.known = (file.read_text(errors="replace").strip() or _UNREADABLE) if file.exists() else ""
-        """Its id; empty before any was heard of."""
+        """Its id; empty before the first heartbeat."""
         self.fault = ""
-        """Why metad's last word was not taken over; empty where it was."""
+        """Why metad's last reply was refused; empty if it was accepted."""
 
     def check_identity(self) -> None:
-        """Refuse a folder that is of a cluster, but has lost the uuid that the cluster knows its parts by: as a new host it would remove them."""
+        """Refuse a folder with data whose uuid or cluster id is missing.
+
+        With a new uuid, or as a member of another cluster, the host would be ordered to remove its data.
+        """
         identity = self._file.with_name(IDENTITY)
         if self.known and not identity.exists():
             raise Corrupt(
@@ -44,18 +47,20 @@ class Cluster:
             )
 
     def check(self, said: str) -> None:
-        """Take a word of the cluster ``said``, or refuse it with Conflict where the folder belongs to another one."""
+        """Accept a reply of the cluster ``said``; Conflict if the folder belongs to another cluster."""
         if not self.known and said:
             write_durably(self._file, said.encode())
             self.known = said
-        self.fault = "" if self.known == said else self.other(f"the metad that answers belongs to the cluster {said or 'none'}")
+        self.fault = "" if self.known == said else self.other(f"metad belongs to the cluster {said or 'none'}")
         if self.fault:
             raise Conflict(self.fault)
 
     def other(self, why: str) -> str:
-        """What is to be said of a metad that this folder does not belong to."""
+        """Return the error for a metad of another cluster, with the remedy."""
         return (
-            f"the folder {self._file.parent} belongs to the cluster {self.known or 'none'}, but {why}: nothing is taken over from it. Give metad its "
-            f"own folder back, or say where this storaged's metad is; where its folder is lost, `asterism metad adopt --cluster "
-            f"{self.known or 'ID'}` makes the new catalog the one to follow; to join another cluster, start with an empty folder"
+            f"data={self._file.parent}: belongs to the cluster {self.known or 'none'}, but {why}; its tasks are refused. "
+            "Set `metad` to the address of the metad of this cluster, or start that metad with its own data "
+            "folder. If its folder is lost, run "
+            f"`asterism metad adopt --cluster {self.known or 'ID'}`. To join another cluster, start this "
+            "storaged with an empty data folder"
         )

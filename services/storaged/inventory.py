@@ -1,4 +1,4 @@
-"""What lies in a storaged's folder, for a metad whose catalog may not know of it."""
+"""The contents of a storaged's folder, reported to a metad whose catalog may not contain them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from storaged.holdings import Holdings
 from storaged.store.graph import GraphStore
 
 _ANY = Schema(node_types=(NodeType(name="any"),))
-"""Which loads have blocks is seen without their schema."""
+"""A schema without types: finding the loads with blocks needs none."""
 
 
 def highest_ids(folders: Folders, holdings: Holdings) -> meta.HighestIds:
-    """Return the highest identifiers in a data folder; of loads, those that were looked at or written since the start."""
+    """Return the highest identifiers in a data folder; of loads, those seen since the start."""
     spaces, jobs = [0], [0]
     for folder in _numbered(folders.spaces):
         spaces.append(int(folder.name))
@@ -26,7 +26,7 @@ def highest_ids(folders: Folders, holdings: Holdings) -> meta.HighestIds:
 
 
 def inventory_of(folders: Folders, holdings: Holdings) -> list[meta.InventorySpace]:
-    """Return what lies in a data folder, by space."""
+    """Return the contents of a data folder, by space."""
     open_spaces = {space.space_id: space for space in holdings.spaces()}
     found = []
     for folder in _numbered(folders.spaces):
@@ -55,7 +55,7 @@ def _loads(folders: Folders, holdings: Holdings, space_id: int) -> list[int]:
     try:
         return holdings.store(space_id).loads()
     except AsterismError:
-        pass  # not open: it is looked into without being changed
+        pass  # not open: it is read without being changed
     if not folders.graph(space_id).exists():
         return []
     try:

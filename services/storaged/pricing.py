@@ -17,7 +17,7 @@ from storaged.draw.scans import DEFAULT_ROWS
 Versions = Callable[[int, int, str], Version]
 """Version by space id, number and digest; raises `Stale` where it is not held."""
 _MANY = 1 << 12
-"""Neighbors of one node up to which it does not matter how many edges there are."""
+"""Neighbors per node up to which the number of edges does not matter."""
 
 
 class _Request:
@@ -28,12 +28,12 @@ class _Request:
         self._arrays, self._versions = request.arrays, versions
 
     def size(self, section: str) -> int:
-        """Entries of a section."""
+        """Return the number of values of a section."""
         found = self._arrays.get(section)
         return 0 if found is None else int(found.size)
 
     def count(self, element: int, types: Iterable[int] | None) -> int:
-        """Rows of some types that the version has; None: of all."""
+        """Return the rows of some types in the version; None: of all."""
         at = self.head.at
         version = self._versions(at.space_id, at.version, at.digest)
         wanted = None if types is None else frozenset(types)
@@ -114,7 +114,7 @@ def _read_at(of: _Request) -> Price:
 
 def _scan(of: _Request) -> Price:
     head, nodes = of.head, isinstance(of.head, pb.ReadNodesRequest)
-    # Fewer rows than the server's own choice are of no concern.
+    # Fewer rows than the server would choose itself are never refused.
     rows = head.limit if head.limit <= DEFAULT_ROWS else min(head.limit, of.count(NODE if nodes else EDGE, [head.type_id]))
     return prices.draw_rows(rows or DEFAULT_ROWS, width=16 if nodes else 28)
 
@@ -144,7 +144,7 @@ UNPRICED: dict[str, str] = {
     "read_births": "one chunk of a load",
     "expand": "what nodes have is counted before it is allocated",
     "grow": "what nodes have is counted before it is allocated, hop by hop",
-    "read_between": "found edges are counted as room for them grows",
+    "read_between": "found edges are counted while their arrays grow",
     "read_labels": "pages of a fixed size",
     "read_labelled": "what labels lead to is counted before it is read",
     "judge": "conditions have a limit of their own",
@@ -154,7 +154,7 @@ UNPRICED: dict[str, str] = {
     "read_spread": "a reply of a fixed size",
     "raise_importances": "edges of the nodes are counted before they are read",
 }
-"""Methods whose arguments alone do not say what they take, with what bounds them instead."""
+"""Methods whose cost does not follow from their arguments, with the bound that applies instead."""
 
 
 def priced(handlers: Mapping[str, Handler], limits: Limits, versions: Versions) -> dict[str, Handler]:

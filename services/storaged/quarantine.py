@@ -33,7 +33,7 @@ from storaged.folders import Folders, used_bytes
 logger = logging.getLogger(__name__)
 
 GONE = ".gone"
-"""Ends the names of folders that are being removed."""
+"""Suffix of folders that are being deleted."""
 DATA, ENTRY = "data", "entry.json"
 
 
@@ -43,7 +43,7 @@ class Entry:
 
     name: str
     origin: str
-    """Where it was, relative to the data folder."""
+    """Its original path, relative to the data folder."""
     reason: str
     quarantined_ms: int
     bytes: int
@@ -103,7 +103,7 @@ class Quarantine:
             self._doomed.append(gone)
 
     def fill(self, origin: Path, reason: str, make: Callable[[Path], object]) -> Entry:
-        """Add an entry with what ``make`` puts at the path that it is given, as a copy of ``origin``."""
+        """Add an entry that ``make`` writes to the path that it is given, as a copy of ``origin``."""
         with self._lock:
             relative = origin.relative_to(self._folders.data)
             now_ms = int(self._now() * 1000)
@@ -120,7 +120,7 @@ class Quarantine:
             return self._entries[name]
 
     def put_back(self, path: Path) -> bool:
-        """Move the newest entry that was at ``path`` back there, where there is one and nothing is in its place."""
+        """Move the newest entry of ``path`` back to its place, if there is one and the place is free."""
         with self._lock:
             origin = str(path.relative_to(self._folders.data))
             found = max((e for e in self._entries.values() if e.origin == origin), key=lambda e: e.quarantined_ms, default=None)
@@ -166,7 +166,7 @@ class Quarantine:
         with self._lock:
             if self._entries.pop(entry.name, None) is None:
                 return
-            # From here on it is no entry, also after a crash in the middle of the files.
+            # From here on it is not an entry, even after a crash during the deletion.
             (folder / DATA).rename(folder / "gone")
         shutil.rmtree(folder, ignore_errors=True)
         logger.info("quarantine_unlinked", extra={"entry": entry.name, "bytes": entry.bytes})
@@ -221,7 +221,10 @@ def _children(folder: Path) -> list[Path]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """List the entries of a data folder's quarantine, or restore one; the exit status is 0, or 2 with the cause on stderr."""
+    """List the entries of a data folder's quarantine, or restore one.
+
+    The exit status is 0, or 2 with the cause on stderr.
+    """
     parser = argparse.ArgumentParser(prog="python -m storaged.quarantine", description="List or restore quarantined folders.")
     parser.add_argument("--data", type=Path, required=True, help="the data folder of a storaged")
     commands = parser.add_subparsers(dest="command", required=True)

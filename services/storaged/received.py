@@ -23,6 +23,10 @@ from storaged.store.graph import Block
 from storaged.store.keys import COLUMNS
 
 Sections = dict[str, NDArray[Any]]
+_BOUNDED = {int(kind): ("eid",) for kind in (pb.OUT_EDGES, pb.IN_EDGES, pb.EDGE_FEATURES)}
+"""Kinds of blocks whose edge ids `check_chunk` compares with those of the registered chunk."""
+_BLOCK = 1 << 15
+"""Edge ids that stay in a core's cache between two passes."""
 
 
 def blocks_of(request: Frame, schema: Schema, held: Collection[int]) -> list[Block]:
@@ -52,7 +56,7 @@ def blocks_of(request: Frame, schema: Schema, held: Collection[int]) -> list[Blo
     arrays = {name: array for name, array in request.arrays.items() if name != "offsets"}
     _check_rows(int(offsets[-1]), arrays)
     runs = [(part, int(offsets[at]), int(offsets[at + 1])) for at, part in enumerate(parts)]
-    validation.check_block(schema, head.kind, head.type_id, arrays, runs, part_of)
+    validation.check_block(schema, head.kind, head.type_id, arrays, runs, part_of, unchecked=_BOUNDED.get(head.kind, ()))
     identity = {"load_id": head.load_id, "chunk": head.chunk, "kind": head.kind, "type_id": head.type_id}
     return [Block(**identity, part=part, arrays=dict(_rows(arrays, int(offsets[at]), int(offsets[at + 1])))) for at, part in enumerate(parts)]
 
@@ -62,9 +66,9 @@ def _check_parts(head: Any, parts: Sequence[int], schema: Schema, held: Collecti
         raise InvalidRequest("load_id=0: expected the id of an open load")
     for part in parts:
         if part >= schema.parts:
-            raise InvalidRequest(f"partition {part}: the space has {schema.parts}, numbered from 0")
+            raise InvalidRequest(f"parts={part}: expected a partition of the space, 0 to {schema.parts - 1}")
         if part not in held:
-            raise Stale(f"part {part} of space {head.space_id} is not held here; held are {list(held)}")
+            raise Stale(f"part {part} of space {head.space_id} is not held here: expected one of {list(held)}")
     if len(set(parts)) != len(parts):
         raise InvalidRequest(f"parts={parts}: expected each partition once")
 
@@ -72,19 +76,19 @@ def _check_parts(head: Any, parts: Sequence[int], schema: Schema, held: Collecti
 def _offsets(request: Frame, parts: Sequence[int]) -> NDArray[np.int64]:
     offsets: NDArray[np.int64] = request.array("offsets", "int64")
     if offsets.size != len(parts) + 1 or offsets[0] != 0 or bool((offsets[1:] < offsets[:-1]).any()):
-        raise InvalidRequest(f"the array 'offsets' is {offsets[:8].tolist()}...; expected {len(parts) + 1} ascending values from 0")
-    # Before anything of that size is made.
+        raise InvalidRequest(f"offsets={offsets[:8].tolist()}...: expected {len(parts) + 1} ascending values from 0")
+    # Checked before arrays of that size are allocated.
     rows = max((len(array) for array in request.arrays.values() if array.ndim), default=0)
     if offsets[-1] > rows:
-        raise InvalidRequest(f"offsets[{len(parts)}] = {offsets[-1]}: no section has as many rows")
+        raise InvalidRequest(f"offsets[{len(parts)}] = {offsets[-1]}: expected at most {rows}, the rows of the longest section")
     return offsets
 
 
 def _check_rows(expected: int, arrays: Sections) -> None:
-    """InvalidRequest where the sections have another number of rows than the offsets say."""
+    """Raise InvalidRequest if the number of rows in the sections differs from the offsets."""
     rows = next((len(arrays[name]) for name in ("ids", "src", "eid") if name in arrays and arrays[name].ndim), 0)
     if rows != expected:
-        raise InvalidRequest(f"offsets end at {expected}: the sections have {rows} rows")
+        raise InvalidRequest(f"offsets[-1]={expected}: expected {rows}, the number of rows in the sections")
 
 
 def _rows(arrays: Sections, start: int, stop: int) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -99,18 +103,18 @@ def _rows(arrays: Sections, start: int, stop: int) -> Iterator[tuple[str, NDArra
 
 
 def registered_chunk(head: Any) -> int:
-    """Return the registered chunk that a request's blocks are a piece of."""
+    """Return the number of the registered chunk that a request's blocks belong to."""
     chunk: int = head.chunk // validation.PIECES_PER_CHUNK
     return chunk
 
 
 def extents_of(blocks: Sequence[Block]) -> set[Extent]:
-    """Return (partition, kind, type) of every value that the blocks may become."""
+    """Return (partition, kind, type) of every value that the blocks may be stored as."""
     return {(block.part, kind, block.type_id) for block in blocks for kind in (block.kind, block.kind | COLUMNS)}
 
 
 def check_chunk(request: Frame, schema: Schema, chunk: Chunk) -> None:
-    """InvalidRequest where the rows of a request are not of the chunk that was registered.
+    """Raise InvalidRequest if the rows of a request do not belong to the registered chunk.
 
     Parameters
     ----------
@@ -124,7 +128,7 @@ def check_chunk(request: Frame, schema: Schema, chunk: Chunk) -> None:
     nodes = head.kind in validation.NODE_KINDS
     most = chunk.rows
     if nodes and not chunk.nodes:
-        # Ends that an edge type creates: of each edge at most two.
+        # Nodes that an edge type creates: at most two per edge.
         edge_type = schema.edge_types[chunk.type_id]
         ends = [schema.node_type_id(end) for end in (edge_type.src_type, edge_type.dst_type)]
         right = edge_type.missing == "create" and head.kind in (pb.NODES, pb.NODE_BIRTHS) and head.type_id in ends
@@ -135,13 +139,18 @@ def check_chunk(request: Frame, schema: Schema, chunk: Chunk) -> None:
     if not right:
         registered = f"{'node' if chunk.nodes else 'edge'} type {chunk.type_id}"
         kind = pb.BlockKind.Name(head.kind)
-        raise InvalidRequest(f"chunk {number} of load {head.load_id} was registered for {registered}, not for {kind} of type {head.type_id}")
+        raise InvalidRequest(
+            f"chunk {number} of load {head.load_id}: expected rows of {registered}, as registered, found {kind} of type {head.type_id}"
+        )
     lengths = np.diff(request.array("offsets", "int64"))
     if lengths.size and lengths.max() > most:
-        raise InvalidRequest(f"chunk {number} of load {head.load_id}: {lengths.max()} rows for one partition; registered are {chunk.rows}")
-    if head.kind in (pb.OUT_EDGES, pb.IN_EDGES, pb.EDGE_FEATURES):
+        raise InvalidRequest(
+            f"chunk {number} of load {head.load_id}: expected at most {chunk.rows} rows, as registered, found {lengths.max()} for one partition"
+        )
+    if head.kind in _BOUNDED:
         eid = request.array("eid", "int64")
         stop = chunk.base + chunk.rows
-        if eid.size and (eid.min() < chunk.base or eid.max() >= stop):
+        blocks = (eid[at : at + _BLOCK] for at in range(0, eid.size, _BLOCK))
+        if any(block.min() < chunk.base or block.max() >= stop for block in blocks):
             at = int(np.argmax((eid < chunk.base) | (eid >= stop)))
-            raise InvalidRequest(f"eid[{at}] = {eid[at]}: chunk {number} of load {head.load_id} has edge ids {chunk.base} to {stop - 1}")
+            raise InvalidRequest(f"eid[{at}] = {eid[at]}: expected {chunk.base} to {stop - 1}, the edge ids of chunk {number} of load {head.load_id}")

@@ -1,4 +1,4 @@
-"""Scrub: served images are read again at intervals, and what is not what was written is withdrawn and repaired.
+"""Scrub: served images are checked at intervals; damaged versions are withdrawn and repaired.
 
 An image is mapped: where its file is altered under a running storaged, and the altered page is read, samples are taken
 from it. The scrub bounds for how long. It reads the files through the page cache, where a mapping sees the same bytes.
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 _STOP_S = 5.0
 _LOOK_S = 5.0
-"""How often it is looked whether there is a version that was never checked."""
+"""Seconds between two searches for a version that was never checked."""
 _MIB = 1 << 20
 
 Key = tuple[int, int, str]
@@ -28,7 +28,7 @@ Key = tuple[int, int, str]
 
 
 class _Stopped(Exception):
-    """The check was ended on purpose."""
+    """The check was stopped."""
 
 
 class Scrubber:
@@ -58,30 +58,30 @@ class Scrubber:
         self._holdings, self._folders = holdings, folders
         self._interval_s, self._mib_per_s, self._damaged = interval_s, mib_per_s, damaged
         self._checked: dict[Key, float] = {}
-        """When the last check of a version ended, by the monotonic clock."""
+        """The end of the last check of each version, by the monotonic clock."""
         self._lock = threading.Lock()
         self.bytes_read = 0
         """Since the start."""
         self.versions_damaged = 0
         """Versions found damaged since the start."""
         self._hurry = False
-        """Read without a limit: something was found, and other versions may share the file."""
+        """Read without a limit: damage was found, and other versions may share the file."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scrub", daemon=True)
 
     def start(self) -> None:
-        """Begin to check."""
+        """Start the checks."""
         if self._interval_s > 0:
             self._thread.start()
 
     def stop(self) -> None:
-        """End between two mebibytes, without waiting for long."""
+        """Stop the checks, after at most one more mebibyte."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(_STOP_S)
 
     def verified(self, space: WantedSpace, want: Wanted) -> None:
-        """Note that every byte of a version was checked just now by its opening."""
+        """Record that every byte of a version was just checked while it was opened."""
         with self._lock:
             self._checked[_key(space, want)] = time.monotonic()
 
@@ -90,12 +90,12 @@ class Scrubber:
             try:
                 if self.check_next():
                     continue
-            except Exception:  # this thread goes on, whatever it was
+            except Exception:  # the thread must not end
                 logger.exception("scrub_crashed")
             self._stopping.wait(min(_LOOK_S, self._interval_s))
 
     def check_next(self) -> bool:
-        """Check the version that is due for the longest time; return False where none is."""
+        """Check the version that is overdue for longest; return False if none is due."""
         due = self._due()
         if due is None:
             self._hurry = False
@@ -117,7 +117,7 @@ class Scrubber:
     def _found(self, space: WantedSpace, want: Wanted, error: Corrupt) -> None:
         self.versions_damaged += 1
         logger.error("image_damaged", extra={"space": space.name, "version": want.version, "cause": error.message})
-        with self._lock:  # versions share files: the others of the space are looked at next
+        with self._lock:  # versions share files: the others of the space are checked next
             self._checked = {key: at for key, at in self._checked.items() if key[0] != space.space_id}
         self._hurry = True
         self._damaged(space, want, error.message)
@@ -134,7 +134,7 @@ class Scrubber:
         return served[number] if time.monotonic() - end >= self._interval_s else None
 
     def _pace(self, space: WantedSpace, want: Wanted) -> Callable[[int], None]:
-        """Return what is called with the bytes of each read: it counts, and waits where they come too fast."""
+        """Return a callback for the bytes of each read, which counts them and limits the rate."""
         began, read = time.monotonic(), 0
 
         def count(size: int) -> None:

@@ -57,7 +57,7 @@ def test_many_altered_bits_are_detected_or_harmless(tmp_path: Path) -> None:
 
 
 def test_cut_empty_and_missing_files_are_detected_or_harmless(tmp_path: Path) -> None:
-    """A log that ends early is one whose last writes never came; what notices that is above the database.
+    """A log that ends early looks like one without its last writes; layers above the database detect it.
 
     A missing identity and a missing `cluster` are refused by `Cluster.check_identity` where there is data.
     """

@@ -1,4 +1,4 @@
-"""No test depends on the machine: not on a port that was free a moment ago, not on what is done within a fixed time."""
+"""No test depends on the machine, as on a port that was free before or on work done in a fixed time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def fixed_sleeps(path: Path) -> list[int]:
 
 
 def test_no_test_sleeps_for_a_fixed_time(root: Path) -> None:
-    """What is awaited is polled (`tests.kit.waiting.wait_until`); time that must pass is told apart by its name (`let_pass`).
+    """Tests poll what they wait for (`tests.kit.waiting.wait_until`); `let_pass` is for time that must pass.
 
     Programs of other environments, which do not have the kit, state at their sleeps what the time is for.
     """

@@ -1,4 +1,4 @@
-"""Addresses of jobs on real daemons: what is not allowed is never opened, and a silent endpoint does not hold the job queue."""
+"""Addresses of jobs on real daemons: others are never opened; a silent endpoint does not block the queue."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_storaged_checks_for_itself(cluster: LocalCluster, client: Client) -> 
     for kind in ("backup", "export-tables"):
         job = client.submit_job("small", kind, options={"to": f"file://{data}/spaces"})
         job = client.wait(job.job_id, timeout_s=LIMIT_S)
-        assert (job.state, "inside the data folder of this storaged" in job.cause) == ("FAILED", True), job
+        assert (job.state, "outside of the data folder of this storaged" in job.cause) == ("FAILED", True), job
         assert sorted(path.name for path in (data / "spaces").iterdir()) == ["1"]
 
 

@@ -1,4 +1,4 @@
-"""An older copy of metad's catalog removes nothing of what was made since; `adopt` is the way on, and keeps it in quarantine."""
+"""An older copy of metad's catalog removes no newer data; `adopt` moves that data to quarantine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def deployment(tmp_path: Path) -> Iterator[Deployment]:
 
 
 def assert_older(deployment: Deployment) -> None:
-    """Every daemon notices that the catalog is an older one, and says what to do."""
+    """Assert that every daemon reports the older catalog with the remedy."""
     metad = deployment.metad
     assert metad is not None
     everyone = [*deployment.storageds.values(), deployment.graphd, metad]
@@ -91,7 +91,7 @@ def test_an_older_copy_removes_nothing_until_adopted(deployment: Deployment) -> 
     with pytest.raises(NotFound):
         deployment.client.describe("second")
 
-    # It goes on, and gives out no identifier again that was given up.
+    # Work continues, and no identifier that was given up is assigned again.
     assert deployment.publish("first", first=200) == newer
     wait_for(lambda: deployment.version("first") == newer)
     deployment.publish("third")
@@ -162,7 +162,7 @@ def test_an_emptied_catalog_folder_can_be_adopted(deployment: Deployment) -> Non
     shutil.rmtree(deployment.metad_folder)
     metad = deployment.start_metad()
     wait_for(lambda: all(any("belongs to the cluster" in word for word in s.ready()) for s in deployment.storageds.values()))
-    wait_for(lambda: any("another cluster" in word for word in metad.ready()))
+    wait_for(lambda: any("belong to another cluster" in word for word in metad.ready()))
     assert all(deployment.spaces(name) == {1} for name in deployment.storageds)
     deployment.adopt(cluster)
     deployment.wait_ready()
@@ -174,7 +174,7 @@ def test_an_emptied_catalog_folder_can_be_adopted(deployment: Deployment) -> Non
 
 
 def publish(folder: Path, first: int) -> int:
-    """Write nodes to the one space of an embedded folder, and publish them; gives the version."""
+    """Write nodes to the one space of an embedded folder, and publish them; return the version."""
     with asterism.open(folder) as client:
         if not client.spaces():
             client.create_space("g", {"parts": 2, "nodes": {"n": {}}})

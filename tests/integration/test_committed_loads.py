@@ -66,7 +66,7 @@ class Intruder:
         return meta.HostSeal(host=host, number=reply.head.number, parts=reply.head.parts)
 
     def write_open(self, load_id: int, part: int, sections: dict[str, Any], **head: Any) -> None:
-        """Write rows of an open load, once the storaged has heard of the space and finds metad."""
+        """Write rows of an open load, once the storaged knows the space and is connected to metad."""
 
         def written() -> bool:
             try:
@@ -188,23 +188,23 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"ids": [0, -500]}, {}, r"ids\[1\] = -500"),
     ({"ids": [0, -4000]}, {}, r"ids\[1\] = -4000"),
     ({"ids": [0, 2**63 - 1]}, {}, r"ids\[1\] = 9223372036854775807"),
-    ({"ids": [0, 5]}, {}, r"ids\[1\] = 5: it belongs to partition 1, not to 0"),
+    ({"ids": [0, 5]}, {}, r"ids\[1\] = 5: expected a row of partition 0, found one of partition 1"),
     ({"ids": [0], "weight": np.float32([np.nan])}, {}, r"weight\[0\] = nan"),
     ({"ids": [0], "weight": np.float32([-2])}, {}, r"weight\[0\] = -2"),
     ({"ids": [0], "weight": np.float32([np.inf])}, {}, r"weight\[0\] = inf"),
-    ({"ids": [0], "weight": np.float64([1])}, {}, "weight: float64"),
+    ({"ids": [0], "weight": np.float64([1])}, {}, "found float64"),
     ({"ids": [0], "weight": np.ones(2, np.float32)}, {}, "2 entries for 1 rows"),
-    ({"ids": [0], "f:x": np.zeros(1, np.int32)}, {}, "int32; expected int64"),
-    ({"ids": [0], "f:x": np.zeros((1, 2), np.int64)}, {}, r"shape \[1, 2\]; expected \[1\]"),
+    ({"ids": [0], "f:x": np.zeros(1, np.int32)}, {}, r"expected int64 .* found int32"),
+    ({"ids": [0], "f:x": np.zeros((1, 2), np.int64)}, {}, r"expected shape \[1\] .* found \[1, 2\]"),
     ({"ids": [0], "f:y": np.zeros(1)}, {}, "section 'f:y'"),
     ({"ids": [0, 4], "f:l.indptr": [0, 2, 1], "f:l.values": [1]}, {}, r"indptr\[2\] = 1 after 2"),
     ({"ids": [0, 4], "f:l.indptr": [0, 1, 2], "f:l.values": [1]}, {}, r"indptr\[2\] = 2"),
     ({"ids": [0]}, {"kind": 77}, "kind=77"),
-    ({"ids": [0]}, {"type_id": 3}, "node type 3"),
-    ({"ids": [0]}, {"parts": [9]}, "partition 9: the space has 4"),
+    ({"ids": [0]}, {"type_id": 3}, "type_id=3: expected a node type"),
+    ({"ids": [0]}, {"parts": [9]}, "parts=9: expected a partition"),
     ({"ids": [0]}, {"chunk": PIECES_PER_CHUNK}, "chunk 1 of load .* was never registered"),
-    ({"src": [0], "dst": [1], "eid": [0]}, {"kind": store.OUT_EDGES}, "was registered for node type 0, not for OUT_EDGES"),
-    ({"ids": 4 * np.arange(NODES + 1)}, {}, "1001 rows for one partition; registered are 1000"),
+    ({"src": [0], "dst": [1], "eid": [0]}, {"kind": store.OUT_EDGES}, "expected rows of node type 0, as registered, found OUT_EDGES"),
+    ({"ids": 4 * np.arange(NODES + 1)}, {}, "expected at most 1000 rows, as registered, found 1001"),
 ]
 
 
@@ -219,7 +219,7 @@ def test_nothing_invalid_enters_an_open_load(cluster: LocalCluster, client: Clie
         edges = client.begin_load("invalid", source="edges")
         edges.write_edges(0, "to", [0], [1], weights=[2])
         for eid in (NODES - 1, NODES + 1, 2**40):
-            with pytest.raises(InvalidRequest, match=rf"eid\[0\] = {eid}: chunk 0 of load .* has edge ids 1000 to 1000"):
+            with pytest.raises(InvalidRequest, match=rf"eid\[0\] = {eid}: expected 1000 to 1000, the edge ids of chunk 0"):
                 intruder.write(edges.load_id, 0, {"src": [0], "dst": [1], "eid": [eid]}, kind=store.OUT_EDGES)
         edges.abandon()
         binary_endpoint_takes_no_writes(intruder, load_id)
@@ -310,7 +310,7 @@ def test_a_commit_is_retried_after_a_kill_between_seal_and_commit(cluster: Local
             name = next(name for name, daemon in cluster.daemons.items() if daemon.address == intruder.storageds[seal.host].address)
             cluster.kill(name)
             cluster.restart(name)
-        # The load is still open: another write is admitted anew, and from then on the seal from before counts for nothing.
+        # The load is still open: another write is admitted again, which makes the earlier seal void.
         intruder.write_open(load_id, 1, {"ids": [5]}, chunk=1)
         stale = intruder.commit_at("metad", load_id, seal)
         assert stale.state == meta.OPEN
@@ -366,7 +366,7 @@ def test_ids_of_an_older_release_fail_a_build_and_not_the_process(cluster: Local
         offline.write([Block(load_id=load_id, chunk=0, kind=blocks.NODES, type_id=0, part=1, arrays={"ids": np.array([1, 5])})])
         offline.close()
         cluster.restart(name)
-        # Restarted too, metad does not know who wrote before: every host is sealed, and what lies there is the load.
+        # After its restart metad does not know the writers: it seals the load on every host.
         cluster.kill("metad")
         cluster.restart("metad")
         assert intruder.commit_at("graphd-0", load_id).state == meta.COMMITTED

@@ -42,7 +42,7 @@ def test_what_is_acknowledged_is_synced_with_all_its_names(tmp_path: Path) -> No
     root = tmp_path / "data"
     root.mkdir()
     calls = Syscalls(root, tmp_path)
-    # A sync takes its time: an answer that does not wait for one comes before its end.
+    # Syncs are slow here: a reply that does not wait for one arrives before it ends.
     calls.control("wait 40 sync")
     with LocalCluster(storageds=1, folder=root, environment=calls.environment) as cluster, cluster.client(timeout_s=WAIT_S) as client:
         catalog = cluster.folder_of("metad") / "catalog"

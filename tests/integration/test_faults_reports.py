@@ -205,9 +205,9 @@ def test_an_earlier_start_of_a_storaged_is_refused_and_what_it_reports_does_not_
     door.restart()
     after = door.next_order(before)
     for late in (told(before, "late"), told(after, "late"), word(before, pb.FAILED, cause="late")):
-        with pytest.raises(Stale, match=f"incarnation {started} is over"):
+        with pytest.raises(Stale, match=f"incarnation={started}: expected"):
             door.say(late, incarnation=started)
-    with pytest.raises(Stale, match=f"incarnation {started} is over"):
+    with pytest.raises(Stale, match=f"incarnation={started}: expected"):
         door.poll(A, incarnation=started)
     door.say(told(before, "late"))  # the new start repeats what it found of the old one
     assert (door.state, door.version(), door.attempts()[A]) == ("RUNNING", 1, 2)

@@ -24,7 +24,7 @@ NODES, EDGES = 300, 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A cluster whose system calls can be made to fail."""
+    """A cluster in which tests make system calls fail."""
 
     cluster: LocalCluster
     calls: Syscalls
@@ -32,7 +32,7 @@ class Place:
     graph: Graph
 
     def restart(self, *prefix: str) -> None:
-        """Start the storaged again after a kill, behind other words."""
+        """Start the storaged again after a kill, with another command prefix."""
         self.cluster.kill("storaged-0")
         self.cluster["storaged-0"].prefix = prefix
         self.cluster["storaged-0"].start()

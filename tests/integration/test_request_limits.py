@@ -1,4 +1,4 @@
-"""Limits of requests on a cluster: what is too large is refused at once, and what runs stops soon after its deadline."""
+"""Limits of requests on a cluster: large requests are refused at once, others stop after their deadline."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def storaged(cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator[
 
 
 def reset_peak(cluster: LocalCluster, name: str) -> int:
-    """Begin to measure the peak of a daemon's memory anew; gives its memory now."""
+    """Reset the peak of a daemon's memory, and return its current memory."""
     Path(f"/proc/{cluster[name].pid}/clear_refs").write_text("5")
     return rss(cluster, name)
 

@@ -95,7 +95,7 @@ def test_a_metad_that_lost_its_folder_is_not_obeyed_by_a_storaged_that_runs_or_s
         assert ours in said
         assert theirs in said
         assert str(house.folder / "s") in said
-        assert "empty folder" in said
+        assert "empty data folder" in said
         assert (house.space / "graph").is_dir()
         house.stop()
         storaged = house.start()
@@ -117,7 +117,7 @@ def test_the_first_cluster_is_kept_over_starts_and_the_others_are_refused(tmp_pa
     first.check("one")
     for cluster in (first, Cluster(file)):
         for other in ("two", ""):
-            with pytest.raises(Conflict, match=f"belongs to the cluster one, but the metad that answers belongs to the cluster {other or 'none'}:"):
+            with pytest.raises(Conflict, match=f"belongs to the cluster one, but metad belongs to the cluster {other or 'none'};"):
                 cluster.check(other)
             assert cluster.fault
         cluster.check("one")

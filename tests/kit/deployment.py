@@ -1,4 +1,4 @@
-"""A metad, storageds and a graphd in this process, each of which a test can stop, start and give another folder."""
+"""A metad, storageds and a graphd in this process; tests stop and start each, and replace its folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from storaged.app import Storaged
 from storaged.settings import StoragedSettings
 
 WAIT_S = 120.0
-"""Guards against hanging only."""
+"""Seconds of a wait, as a guard against hanging."""
 
 
 def wait_for(holds: Callable[[], bool], what: str = "") -> None:
@@ -178,7 +178,7 @@ class Deployment:
     # What clients do.
 
     def publish(self, space: str, *, first: int = 0, nodes: int = 30) -> int:
-        """Write nodes to a space, made if it is not there, and publish them; gives the version."""
+        """Write nodes to a space, which is created if needed, and publish them; return the version."""
         if space not in {known.name for known in self.client.spaces()}:
             self.client.create_space(space, {"parts": 2, "nodes": {"n": {"weighted": True}}})
         load = self.client.begin_load(space, source=f"nodes from {first}")
@@ -189,17 +189,17 @@ class Deployment:
         return job.version
 
     def version(self, space: str) -> int:
-        """The version that draws are answered from."""
+        """Return the version that samples are drawn from."""
         with Client(FolderTransport(self.folder, self.graphd.handlers)) as client:  # one that has seen no newer version
             return client.graph(space).sample_nodes(3, "n", seed=1).version
 
     def state(self) -> mpb.CatalogState:
-        """What metad says of its catalog."""
+        """Return the state of metad's catalog."""
         state: mpb.CatalogState = self.client.session.catalog("describe_catalog", pb.Empty())
         return state
 
     def adopt(self, cluster: str = "") -> mpb.CatalogState:
-        """Adopt metad's catalog once all storageds have reported; gives what was given up."""
+        """Adopt metad's catalog once all storageds have reported; return the state before."""
         wait_for(lambda: all(f.reported for f in self.state().ahead if f.role == mpb.STORAGED), "an inventory is missing")
         state: mpb.CatalogState = self.client.session.catalog("adopt_catalog", mpb.AdoptCatalogRequest(cluster=cluster))
         return state

@@ -10,7 +10,7 @@ class ReservedPort:
     """A port of the loopback interface that stays reserved until `close`.
 
     The kernel picks it (port 0). The socket that holds it is bound and does not listen: with SO_REUSEADDR on both, a daemon may bind and listen
-    beside it, again after each restart. Nobody else gets it meanwhile: the kernel gives a bound port neither to a bind to port 0 nor to an outgoing
+    beside it, again after each restart. No other process gets it: the kernel gives a bound port neither to a bind to port 0 nor to an outgoing
     connection, and a second listener is refused while the first one listens.
     """
 

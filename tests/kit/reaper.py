@@ -24,7 +24,7 @@ from typing import NamedTuple
 MARK = "ASTERISM_TEST_RUN"
 """Environment variable with the tokens of all test processes that a process descends from."""
 _SWEEPS_S = 60.0
-"""How long the reaper goes on looking for processes that were being started while it killed the others."""
+"""Seconds that the reaper keeps searching for processes that were started while it killed others."""
 _COMMAND_S = 300.0
 
 

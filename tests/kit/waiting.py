@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 HANG_S = 600.0
-"""Guards against hanging; judges nothing. What takes a second on an idle machine may take minutes beside a build on all of its cores."""
+"""Seconds of any wait, as a guard against hanging. A second on an idle machine may become minutes on a busy one."""
 LOOK_S = 0.01
 """Seconds between two looks at a condition."""
 
 QUICK_S = HANG_S / 10
-"""Bound of what must not take as long as a call whose time is `HANG_S`: the order of both is judged, not the machine."""
+"""Seconds for an event that has to come before a call with the time limit `HANG_S` ends."""
 
 T = TypeVar("T")
 

@@ -154,7 +154,7 @@ def preload() -> None:
 
 
 def _run(request: Mapping[str, object], output: int, errors: int, ends: int) -> None:
-    """Become the process that was asked for; never returns."""
+    """Become the requested process; never returns."""
     status: object = 1
     try:
         os.setsid()
@@ -187,7 +187,7 @@ def _run(request: Mapping[str, object], output: int, errors: int, ends: int) -> 
 
 
 def serve() -> None:
-    """Fork what is asked for on stdin, and tell how each ended, until the other end is closed."""
+    """Fork the processes requested on stdin, and report their exits, until stdin is closed."""
     preload()
     if threading.active_count() != 1:  # those of BLAS and of allocators begin again after a fork by themselves
         raise RuntimeError(f"{threading.enumerate()} run: a process that was forked from here would lack all but one")

@@ -66,11 +66,11 @@ def test_a_mismatch_names_the_load_the_partition_and_what_differs() -> None:
     known = LoadFingerprint(load_id=3, commit=7, known=True, parts=store.fingerprints(3))
     assert store.verify(0, [known]) == 0
     store.write([Block(load_id=3, chunk=2, kind=graph.NODES, type_id=0, part=0, arrays={"ids": np.array([9])})])
-    with pytest.raises(FingerprintMismatch, match=r"load 3 \(commit 7\), partition 0: 3 blocks, 4 rows.* committed were 2 blocks, 3 rows"):
+    with pytest.raises(FingerprintMismatch, match=r"load 3 \(commit 7\), partition 0: expected 2 blocks, 3 rows.* found 3 blocks, 4 rows"):
         store.verify(0, [known])
-    with pytest.raises(FingerprintMismatch, match="committed were no blocks"):
+    with pytest.raises(FingerprintMismatch, match="expected no blocks, as committed"):
         store.verify(0, [replace(known, parts={})])
-    with pytest.raises(FingerprintMismatch, match="partition 0: no blocks; committed were"):
+    with pytest.raises(FingerprintMismatch, match=r"partition 0: expected .* found no blocks"):
         store_of([]).verify(0, [known])
     assert store.verify(0, [replace(known, known=False)]) == 1  # of a release before
 
@@ -184,7 +184,7 @@ NONE: set[tuple[int, int, int]] = set()
 
 
 class Metad:
-    """Gives admissions until it is told to stop; counts them."""
+    """Grants and counts admissions until it is stopped."""
 
     def __init__(self) -> None:
         self.number = 0

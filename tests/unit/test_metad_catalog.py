@@ -194,7 +194,7 @@ def test_old_versions_go_once_they_are_too_many_long_enough_and_no_graphd_routes
         (lambda d: d.ask("submit_job", mpb.SubmitJobRequest(space="graph")), "job kind ''", InvalidRequest),
         (lambda d: d.submit("nine"), "'nine' does not exist", NotFound),
         (lambda d: d.beat("s1", role=0), "role 0", InvalidRequest),
-        (lambda d: d.beat("s1", role=mpb.GRAPHD), "host s1 is a storaged, not a graphd", InvalidRequest),
+        (lambda d: d.beat("s1", role=mpb.GRAPHD), "uuid=s1: belongs to a storaged, not to a graphd", InvalidRequest),
         (lambda d: d.beat(""), "without a uuid", InvalidRequest),
         (lambda d: d.beat("s1", incarnation=0), "incarnation 0", InvalidRequest),
         (lambda d: d.beat("s1", mpb.TaskReport(task_id=1, attempt=1)), "task 1: state 0", InvalidRequest),
@@ -223,7 +223,7 @@ def test_jobs_are_paged_newest_first(desk: Desk) -> None:
 
 def test_an_older_start_of_a_daemon_is_fenced(desk: Desk) -> None:
     desk.beat("s1", incarnation=5)
-    with pytest.raises(Stale, match="incarnation 4 is over, 5 has started since"):
+    with pytest.raises(Stale, match="incarnation=4: expected 5, which has started since"):
         desk.beat("s1", incarnation=4)
     with pytest.raises(Stale):
         desk.poll("s1", incarnation=4)

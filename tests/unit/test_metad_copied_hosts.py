@@ -1,4 +1,4 @@
-"""A folder that was copied has its daemon's uuid and incarnations: of two processes, one is heard."""
+"""A copied folder has its daemon's uuid and incarnation: of two processes, only one is accepted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from asterism_proto.errors import Conflict, Stale
 def test_of_two_processes_with_one_identity_the_first_is_heard() -> None:
     desk = Desk()
     desk.beat("s1", start=11)
-    with pytest.raises(Conflict, match="one folder is a copy of the other"):
+    with pytest.raises(Conflict, match="data folder is a copy of this one"):
         desk.beat("s1", start=12)
     with pytest.raises(Conflict, match="s1:9779"):
         desk.poll("s1", start=12)

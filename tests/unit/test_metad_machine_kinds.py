@@ -52,10 +52,10 @@ def test_a_key_that_a_kind_does_not_know_is_refused_by_name(kind: str) -> None:
         ({"format": ""}, "format=''"),
         ({"format": "csv,excel"}, "'csv,excel'"),
         ({"to": "folder"}, "to='folder'"),
-        ({"to": "://x"}, "no protocol"),
-        ({"to": "file:///"}, "names no folder"),
+        ({"to": "://x"}, "expected a protocol"),
+        ({"to": "file:///"}, "expected a folder"),
         ({"to": "s3://a\nb"}, "control characters"),
-        ({"to": "s3://" + "a" * 2000}, "2005 characters"),
+        ({"to": "s3://" + "a" * 2000}, "found 2005"),
     ],
 )
 def test_a_value_that_makes_no_sense_is_refused_with_it(options: dict[str, str], words: str) -> None:

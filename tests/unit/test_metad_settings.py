@@ -46,10 +46,10 @@ def test_the_machine_gets_its_rules_in_milliseconds() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"lease_s": 3.0}, "more than three heartbeats"),
-        ({"heartbeat_interval_s": 2.0}, "more than three heartbeats"),
-        ({"retry_backoff_limit_s": 0.5}, "must not be less than retry_backoff_s"),
-        ({"host_away_limit_s": 5.0}, "must be more than lease_s"),
+        ({"lease_s": 3.0}, "more than three heartbeat intervals"),
+        ({"heartbeat_interval_s": 2.0}, "more than three heartbeat intervals"),
+        ({"retry_backoff_limit_s": 0.5}, "expected at least retry_backoff_s"),
+        ({"host_away_limit_s": 5.0}, "expected more than lease_s"),
         ({"keep_versions": 0}, "greater than or equal to 1"),
         ({"leese_s": 9.0}, "Extra inputs"),
     ],

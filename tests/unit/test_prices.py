@@ -1,4 +1,4 @@
-"""Prices: monotone in every argument, bounds of what is answered, and checked with the limit's name and the remedy."""
+"""Prices: monotone in every argument, bounds of actual replies, refused with the limit and the remedy."""
 
 from __future__ import annotations
 

@@ -114,26 +114,26 @@ WRONG: list[tuple[int, Any, str]] = [
     (pb.NODES, changed("ids", 2, -500), r"ids\[2\] = -500"),
     (pb.NODES, changed("ids", 2, -4000), r"ids\[2\] = -4000"),
     (pb.NODES, changed("ids", 5, LARGEST), r"ids\[5\] = 9223372036854775807"),
-    (pb.NODES, changed("ids", 3, 2), r"ids\[3\] = 2: it belongs to partition 2, not to 1"),
+    (pb.NODES, changed("ids", 3, 2), r"ids\[3\] = 2: expected a row of partition 1, found one of partition 2"),
     (pb.NODES, changed("weight", 1, np.nan), r"weight\[1\] = nan"),
     (pb.NODES, changed("weight", 1, -1), r"weight\[1\] = -1.0"),
     (pb.NODES, changed("weight", 1, np.inf), r"weight\[1\] = inf"),
-    (pb.NODES, put("weight", np.ones(ROWS)), "weight: float64"),
+    (pb.NODES, put("weight", np.ones(ROWS)), r"weight: .* found float64"),
     (pb.NODES, put("weight", np.ones(ROWS - 1, np.float32)), "weight has 5 entries for 6 rows"),
-    (pb.NODES, put("ids", (PARTS * ALL + 1).astype(np.int32)), "ids: int32"),
+    (pb.NODES, put("ids", (PARTS * ALL + 1).astype(np.int32)), r"ids: .* found int32"),
     (pb.NODES, without("ids"), "the array 'ids' is missing"),
-    (pb.NODES, put("f:v", np.zeros((ROWS, 2), np.int32)), "'f:v' is int32; expected int16"),
-    (pb.NODES, put("f:v", np.zeros((ROWS, 3), np.int16)), r"shape \[6, 3\]; expected \[6, 2\]"),
-    (pb.NODES, put("f:v", np.zeros((ROWS - 1, 2), np.int16)), r"shape \[5, 2\]"),
-    (pb.NODES, put("f:flag", np.full(ROWS, 2, np.uint8).view(np.bool_)), "holds byte 2"),
+    (pb.NODES, put("f:v", np.zeros((ROWS, 2), np.int32)), "expected int16 in 'f:v', found int32"),
+    (pb.NODES, put("f:v", np.zeros((ROWS, 3), np.int16)), r"expected shape \[6, 2\] of 'f:v', found \[6, 3\]"),
+    (pb.NODES, put("f:v", np.zeros((ROWS - 1, 2), np.int16)), r"found \[5, 2\]"),
+    (pb.NODES, put("f:flag", np.full(ROWS, 2, np.uint8).view(np.bool_)), r"expected bytes 0 or 1 .* found 2"),
     (pb.NODES, put("f:w", ALL), "section 'f:w'"),
     (pb.NODES, put("src", ALL), "section 'src'"),
     (pb.NODES, changed("f:l.indptr", 0, 1), r"indptr\[0\] = 1"),
     (pb.NODES, changed("f:l.indptr", 3, 9), r"indptr\[4\] = 4 after 9"),
     (pb.NODES, changed("f:l.indptr", ROWS, 7), r"indptr\[6\] = 7"),
     (pb.NODES, changed("f:l.indptr", 1, -1), r"indptr\[1\] = -1 after 0"),
-    (pb.NODES, put("f:l.indptr", np.arange(ROWS, dtype=np.int64)), r"indptr is int64\[6\]"),
-    (pb.NODES, put("f:l.values", ALL.astype(np.float32)), "values are float32"),
+    (pb.NODES, put("f:l.indptr", np.arange(ROWS, dtype=np.int64)), r"indptr of int64\[6\]"),
+    (pb.NODES, put("f:l.values", ALL.astype(np.float32)), "found float32"),
     (pb.NODES, without("f:l.values"), "'f:l.values' is missing"),
     (pb.NODES, changed("f:born", 4, np.nan), r"time 'born'\[4\] = nan"),
     (pb.NODE_DELETES, changed("ids", 0, -1), r"ids\[0\] = -1"),
@@ -143,16 +143,16 @@ WRONG: list[tuple[int, Any, str]] = [
     (pb.NODE_TIMES, changed("w:born", 2, np.nan), r"time 'born'\[2\] = nan"),
     (pb.OUT_EDGES, changed("dst", 4, -500), r"dst\[4\] = -500"),
     (pb.OUT_EDGES, changed("eid", 4, -1), r"eid\[4\] = -1: expected 0"),
-    (pb.OUT_EDGES, changed("src", 4, 3), r"src\[4\] = 3: it belongs to partition 0, not to 1"),
+    (pb.OUT_EDGES, changed("src", 4, 3), r"src\[4\] = 3: expected a row of partition 1, found one of partition 0"),
     (pb.OUT_EDGES, changed("w:at", 2, -(2**63)), r"time 'at'\[2\]"),
     (pb.OUT_EDGES, put("w:x", np.zeros(ROWS, np.float32)), "section 'w:x'"),
     (pb.OUT_EDGES, put("f:x", np.zeros(ROWS, np.float32)), "section 'f:x'"),
-    (pb.IN_EDGES, changed("dst", 0, 0), r"dst\[0\] = 0: it belongs to partition 0, not to 1"),
+    (pb.IN_EDGES, changed("dst", 0, 0), r"dst\[0\] = 0: expected a row of partition 1, found one of partition 0"),
     (pb.IN_EDGES, changed("src", 0, LARGEST), r"src\[0\] = 9223372036854775807"),
     (pb.OUT_EDGE_DELETES, changed("eid", 1, -2), r"eid\[1\] = -2: expected -1"),
-    (pb.OUT_EDGE_DELETES, changed("src", 1, 2), "belongs to partition 2"),
-    (pb.IN_EDGE_DELETES, changed("dst", 1, 2), "belongs to partition 2"),
-    (pb.EDGE_FEATURES, changed("eid", 3, 2), r"eid\[3\] = 2: it belongs to partition 2, not to 1"),
+    (pb.OUT_EDGE_DELETES, changed("src", 1, 2), "found one of partition 2"),
+    (pb.IN_EDGE_DELETES, changed("dst", 1, 2), "found one of partition 2"),
+    (pb.EDGE_FEATURES, changed("eid", 3, 2), r"eid\[3\] = 2: expected a row of partition 1, found one of partition 2"),
     (pb.EDGE_FEATURES, changed("f:at", 3, -(2**63)), r"time 'at'\[3\]"),
 ]
 
@@ -165,13 +165,19 @@ def test_a_wrong_block_is_refused_with_the_value(kind: int, change: Any, message
         checked(kind, arrays)
 
 
+def test_weights_from_zero_to_the_largest_float_are_accepted() -> None:
+    weights = np.float32([0.0, -0.0, 1e-45, 1.0, np.finfo(np.float32).max, 0.5])
+    assert checked(pb.NODES, {**VALID[pb.NODES], "weight": weights}) == ROWS
+
+
 def test_kinds_and_types_that_do_not_exist_are_refused() -> None:
-    for kind, type_id, message in ((0, 0, "kind=0"), (10, 0, "kind=10"), (pb.NODES, 2, "node type 2"), (pb.OUT_EDGES, 2, "edge type 2")):
+    wrong = [(0, 0, "kind=0"), (10, 0, "kind=10"), (pb.NODES, 2, "type_id=2: expected a node"), (pb.OUT_EDGES, 2, "type_id=2: expected an edge")]
+    for kind, type_id, message in wrong:
         with pytest.raises(InvalidRequest, match=message):
             checked(kind, VALID[pb.NODES], type_id=type_id)
-    with pytest.raises(InvalidRequest, match="without a time"):
+    with pytest.raises(InvalidRequest, match="expected a node type with a time"):
         checked(pb.NODE_TIMES, {"ids": ALL}, type_id=1)
-    with pytest.raises(InvalidRequest, match="without weights"):
+    with pytest.raises(InvalidRequest, match="expected no weights"):
         checked(pb.NODES, {"ids": PARTS * ALL + 1, "weight": np.ones(ROWS, np.float32)}, type_id=1)
 
 
@@ -198,15 +204,15 @@ def request(arrays: dict[str, Any], parts: list[int], **head: Any) -> Frame:
     ("arrays", "parts", "head", "message"),
     [
         ({"ids": ALL, "offsets": [0, 6]}, [1], {"load_id": 0}, "load_id=0"),
-        ({"ids": ALL, "offsets": [0, 6]}, [3], {}, "partition 3: the space has 3"),
+        ({"ids": ALL, "offsets": [0, 6]}, [3], {}, "parts=3: expected a partition"),
         ({"ids": ALL, "offsets": [0, 3, 6]}, [1, 1], {}, "expected each partition once"),
         ({"ids": ALL}, [1], {}, "'offsets' is missing"),
-        ({"ids": ALL, "offsets": [0, 7]}, [1], {}, "no section has as many rows"),
-        ({"ids": ALL, "offsets": [0, 5]}, [1], {}, "the sections have 6 rows"),
+        ({"ids": ALL, "offsets": [0, 7]}, [1], {}, "the rows of the longest section"),
+        ({"ids": ALL, "offsets": [0, 5]}, [1], {}, "expected 6, the number of rows"),
         ({"ids": ALL, "offsets": [1, 6]}, [1], {}, "ascending values from 0"),
         ({"ids": ALL, "offsets": [0, 5, 3, 6]}, [0, 1, 2], {}, "ascending values from 0"),
         ({"ids": ALL, "offsets": [0, 2, 6]}, [1], {}, "expected 2 ascending"),
-        ({"ids": ALL, "offsets": [0, 2**62]}, [1], {}, "no section has as many rows"),
+        ({"ids": ALL, "offsets": [0, 2**62]}, [1], {}, "the rows of the longest section"),
     ],
 )
 def test_a_request_whose_rows_do_not_add_up_is_refused(arrays: dict[str, Any], parts: list[int], head: dict[str, Any], message: str) -> None:
@@ -233,7 +239,9 @@ def test_exactly_the_rows_of_a_partition_pass(parts: int, placement: str, ids: l
     assert checked(pb.NODES, {"ids": mine}, schema=schema, part=part) == len(mine)
     if (owners != part).any():
         at = int(np.argmax(owners != part))
-        with pytest.raises(InvalidRequest, match=rf"ids\[{at}\] = {values[at]}: it belongs to partition {owners[at]}, not to {part}"):
+        with pytest.raises(
+            InvalidRequest, match=rf"ids\[{at}\] = {values[at]}: expected a row of partition {part}, found one of partition {owners[at]}"
+        ):
             checked(pb.NODES, {"ids": values}, schema=schema, part=part)
 
 
@@ -260,5 +268,5 @@ def test_a_frame_of_several_partitions_becomes_its_blocks(ids: list[int], data: 
     at = data.draw(st.integers(0, len(ids) - 1))
     wrong = arrays["ids"].copy()
     wrong[at] = wrong[at] + 1 if wrong[at] < validation.MAX_ID else wrong[at] - 1
-    with pytest.raises(InvalidRequest, match=rf"ids\[{at}\] = {wrong[at]}: it belongs to partition"):
+    with pytest.raises(InvalidRequest, match=rf"ids\[{at}\] = {wrong[at]}: expected a row of partition"):
         received.blocks_of(request({**arrays, "ids": wrong, "offsets": offsets}, parts, kind=pb.NODES), SCHEMA, range(PARTS))

@@ -1,4 +1,4 @@
-"""`asterism metad`: the catalog that daemons follow."""
+"""The command `asterism metad`: the catalog that daemons follow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from asterism import Client
 
 _REPORTED_S = 20.0
-"""How long storageds may take to report what they hold."""
+"""Seconds that storageds may take to report their inventories."""
 
 app = typer.Typer(no_args_is_help=True, help="The catalog of metad, as daemons follow it.")
 
@@ -67,13 +67,13 @@ def adopt(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be given up.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     cluster: Annotated[
-        str, typer.Option(metavar="ID", help="Take over the daemons of this cluster: where metad's folder was lost and is empty now.")
+        str, typer.Option(metavar="ID", help="Adopt the daemons of this cluster, after metad's data folder was lost and replaced by an empty one.")
     ] = "",
 ) -> None:
-    """Have daemons follow metad's catalog though they followed a newer one, as after a restore of its folder.
+    """Make daemons follow metad's catalog after it was restored from an older copy.
 
-    Lists first what the storageds hold that this catalog does not know: it goes to quarantine, open loads are abandoned and jobs
-    under way are stopped.
+    First lists the data on storageds that this catalog does not contain. This data is moved to quarantine, open loads are abandoned,
+    and unfinished jobs are stopped.
     """
     session = session_of(context)
     with session.client(adopting=True) as client:
@@ -81,7 +81,7 @@ def adopt(
         adopting = bool(state.ahead) and not dry_run
         if adopting and not yes:
             if session.output.as_json or not sys.stdin.isatty():
-                raise InvalidRequest("there is no terminal to confirm at: add --yes; --dry-run shows what would be given up")
+                raise InvalidRequest("--yes: expected this option, because no terminal can confirm; list what would be given up with --dry-run first")
             session.output.result(None, lambda: _page(state, done=False))
             typer.confirm("Give this up?", abort=True)
         if adopting:
@@ -90,7 +90,7 @@ def adopt(
 
 
 def _reported(client: Client) -> meta.CatalogState:
-    """Return the catalog's state, once all storageds that are ahead of it have said what they hold, or a while later."""
+    """Return the catalog's state once all storageds that are ahead have reported, or after a timeout."""
     until = time.monotonic() + _REPORTED_S
     while True:
         state: meta.CatalogState = client.session.catalog("describe_catalog", pb.Empty())
@@ -103,15 +103,17 @@ def _page(state: meta.CatalogState, *, done: bool) -> RenderableType:
     from rich.console import Group
 
     if not state.ahead:
-        return f"nothing to adopt: daemons follow the catalog (revision {state.position.revision})"
+        return f"nothing to adopt: all daemons follow the catalog (revision {state.position.revision})"
     ahead = [(meta.Role.Name(f.role).lower(), f.uuid, f.followed.revision, f.cluster or state.cluster, f.reported) for f in state.ahead]
     unknown = [(u.host, u.space or u.space_id, _what(u), f"{u.bytes / 2**20:,.1f} MiB" if u.bytes else "-") for u in state.unknown]
-    verb = "is" if done else "would be"
-    rest = f"{len(state.open_loads)} open loads {verb} abandoned, {len(state.jobs)} jobs {verb} stopped; the above {verb} moved to quarantine"
+    verb = "were" if done else "would be"
+    rest = (
+        f"data listed above: {verb} moved to quarantine; open loads: {len(state.open_loads)} {verb} abandoned; jobs: {len(state.jobs)} {verb} stopped"
+    )
     return Group(
         f"the catalog is at revision {state.position.revision}",
-        table("daemons that followed another catalog", ("daemon", "host", "followed", "cluster", "reported"), ahead),
-        table("what they hold beyond this catalog", ("host", "space", "what", "size"), unknown),
+        table("daemons that followed another catalog", ("daemon", "host", "revision followed", "cluster", "reported"), ahead),
+        table("data that this catalog does not contain", ("host", "space", "what", "size"), unknown),
         rest,
     )
 
@@ -121,4 +123,4 @@ def _what(unknown: meta.UnknownData) -> str:
         return f"loads {', '.join(map(str, unknown.loads[:10]))}" + (" and more" if len(unknown.loads) > 10 else "")
     if not unknown.job_id:
         return "the whole space"
-    return f"version {unknown.version}" if unknown.version else f"what job {unknown.job_id} built"
+    return f"version {unknown.version}" if unknown.version else f"the output of job {unknown.job_id}"

@@ -1,16 +1,16 @@
-"""The history of a catalog: which positions it contains, and which it was adopted over.
+"""The history of a catalog: the positions that it contains, and those that were given up.
 
 A position is (history, term, revision). Revisions count the writes of a catalog; a term is a start
 of a metad on it, with a random id and the first revision that it wrote. Daemons keep the newest
 position that they have acted on. A catalog contains a position if it has that term, and the term
-reached that revision before the next one began. So a copy of a catalog that is put back is told
-from the original: it lacks the terms or the revisions that came after the copy, and it goes on
+reached that revision before the next one began. This distinguishes a restored copy of a catalog
+from the original: the copy lacks the terms or revisions after the copy was taken, and continues
 under a term that the original does not have, however many writes it makes.
 
-A catalog that does not contain a daemon's position orders nothing of it, until it is adopted:
-then it records, by history, up to which revision positions that it lacks are given up, and moves
-its own revision and its identifiers beyond them. Identifiers are never above the revision that
-gave them out, hence none that a branch which was given up has used is ever used again.
+A catalog that does not contain a daemon's position assigns no tasks to it until it is adopted. An
+adoption records, for each history, the revision up to which positions that this catalog lacks are
+given up, and moves its own revision and its next identifiers beyond them. An identifier never
+exceeds the revision that assigned it, so no identifier of a branch that was given up is reused.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from metad.store.port import Changes
 from metad.store.revised import RevisedStore
 
 _LAST_ID = 1 << 31
-"""Identifiers of spaces travel as uint32."""
+"""Identifiers of spaces are uint32 in messages."""
 TERMS_KEPT = 10_000
-"""A daemon that last followed an earlier start has to be adopted."""
+"""The most terms that are stored. A daemon that last followed an earlier one has to be adopted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Highest:
-    """The highest identifiers of what a storaged holds; 0 = none."""
+    """The highest identifiers that a storaged holds; 0 = none."""
 
     space_id: int = 0
     job_id: int = 0
@@ -58,11 +58,11 @@ class Adoption:
     """One adoption of this catalog over others."""
 
     given_up: Mapping[str, int]
-    """history -> the last revision whose positions are given up where this catalog lacks them."""
+    """history -> the last revision that is given up, for positions that this catalog lacks."""
     before: Highest
-    """The identifiers that this catalog had given out itself."""
+    """The highest identifiers that this catalog itself had assigned."""
     last: int
-    """No identifier that was given up is above it."""
+    """The largest identifier that was given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class History:
         return Position(history=self.history, term=self._terms[-1].name, revision=self.store.revision)
 
     def contains(self, position: Position) -> bool:
-        """Return whether the catalog that was at ``position`` has become this one."""
+        """Return whether a position is part of this catalog's history."""
         place = self._places.get(position.term)
         if place is None or position.history != self.history:
             return False
@@ -122,22 +122,22 @@ class History:
         return self._terms[place].first <= position.revision < end
 
     def gave_up(self, position: Position) -> bool:
-        """Return whether this catalog was adopted over one that was at ``position``."""
+        """Return whether an adoption gave up a position."""
         return any(position.revision <= adoption.given_up.get(position.history, -1) for adoption in self.adoptions)
 
     def highest(self) -> Highest:
-        """Return the highest identifiers that were given out."""
+        """Return the highest identifiers that were assigned."""
         space_id, job_id, load_id = (
             codec.number_from(self.store.get(key), default=1) - 1 for key in (keys.NEXT_SPACE, keys.NEXT_JOB, keys.NEXT_LOAD)
         )
         return Highest(space_id=space_id, job_id=job_id, load_id=load_id)
 
     def given_up_ids(self) -> tuple[Adoption, ...]:
-        """Return the adoptions, whose ranges of identifiers hold what was given up."""
+        """Return the adoptions, with the ranges of identifiers that were given up."""
         return tuple(self.adoptions)
 
     def adopt(self, over: Mapping[str, int], highest: int, also: Changes) -> None:
-        """Record an adoption over positions of these histories up to these revisions, durably.
+        """Record durably that positions of these histories, up to these revisions, are given up.
 
         Parameters
         ----------
@@ -151,11 +151,13 @@ class History:
         Raises
         ------
         Conflict
-            Where a daemon reported a revision or an identifier that none can have.
+            If a daemon reported a revision or an identifier that is out of range.
         """
         last = max(self.store.revision, highest, *over.values()) if over else max(self.store.revision, highest)
         if last >= _LAST_ID:
-            raise Conflict(f"revision={last}: expected less than {_LAST_ID}, for ids of spaces go on after it; end the daemon that reported it")
+            raise Conflict(
+                f"revision={last}: expected less than {_LAST_ID}, the limit of space ids; stop the daemon that reported this revision or id"
+            )
         adoption = Adoption(given_up=dict(over), before=self.highest(), last=last)
         number = len(self.store.range(keys.ADOPTIONS)) + 1
         counters = {key: codec.number_to(last + 1) for key in keys.COUNTERS}
@@ -164,7 +166,10 @@ class History:
 
 
 def lost(adoptions: tuple[Adoption, ...], kind: str, number: int) -> bool:
-    """Return whether an identifier of a kind (a field of `Highest`) was used by a branch that was given up."""
+    """Return whether an identifier was assigned by a branch that was given up.
+
+    ``kind`` is a field of `Highest`.
+    """
     return any(getattr(adoption.before, kind) < number <= adoption.last for adoption in adoptions)
 
 
@@ -173,7 +178,7 @@ def _term_from(value: bytes) -> _Term:
         name, first = value.decode().split(" ")
         return _Term(name, int(first))
     except ValueError as error:
-        raise Corrupt(f"a stored term cannot be read ({error}): {value[:200]!r}; restore the catalog from a snapshot") from error
+        raise Corrupt(f"stored term={value[:200]!r}: expected 'NAME REVISION' ({error}); restore metad's data folder from a snapshot") from error
 
 
 def _adoption_to(adoption: Adoption) -> bytes:
@@ -186,4 +191,4 @@ def _adoption_from(value: bytes) -> Adoption:
         given_up = {str(history): int(revision) for history, revision in data["given_up"].items()}
         return Adoption(given_up=given_up, before=Highest(**data["before"]), last=int(data["last"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Corrupt(f"a stored adoption cannot be read ({error}): {value[:200]!r}; restore the catalog from a snapshot") from error
+        raise Corrupt(f"stored adoption={value[:200]!r}: expected a JSON record ({error}); restore metad's data folder from a snapshot") from error

@@ -1,4 +1,4 @@
-"""Removal orders: what storageds are to remove, by name, kept until each of them has done so."""
+"""Removal orders: data that storageds have to remove, kept until each of them has done so."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from metad.store.port import MetaStore
 
 
 class RemovalKind(Enum):
-    """What a removal order names; the numbers are those of the wire."""
+    """The kind of data to remove; the numbers are those of messages."""
 
     SPACE = 1
     """The folder of a space."""
     BUILD = 2
-    """What one job built."""
+    """The output of one job."""
     LEFTOVERS = 3
-    """What a job left beside a published build: its checkpoint, an unfinished export."""
+    """Leftovers of a published build: its checkpoint, an unfinished export."""
     LOADS = 4
     """Blocks of loads that were given up by an adoption."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """An order to some storageds to remove something."""
+    """An order to storageds to remove something."""
 
     removal_id: int = 0
-    """0 = not given out yet."""
+    """0 = not assigned yet."""
     kind: RemovalKind
     space_id: int
     job_id: int = 0
     loads: tuple[int, ...] = ()
     reason: str
     hosts: tuple[HostId, ...]
-    """Those that have not carried it out yet."""
+    """The storageds that have not carried it out yet."""
     created_ms: int
 
     @property
     def named(self) -> tuple[RemovalKind, int, int, tuple[int, ...]]:
-        """What is to be removed."""
+        """The data to remove."""
         return (self.kind, self.space_id, self.job_id, self.loads)
 
 
@@ -66,9 +66,9 @@ class Removals:
         return list(self._orders.values())
 
     def order(self, removals: Iterable[Removal], *, cleaned: Iterable[int] = ()) -> Step:
-        """Return the step that gives orders, and marks jobs as those whose leftovers were ordered away."""
+        """Return the step that adds orders, and marks jobs whose leftovers they remove."""
         fresh = [replace(removal, removal_id=self._next + i) for i, removal in enumerate(r for r in removals if r.hosts)]
-        self._next += len(fresh)  # whether the step is taken or not: several may be parts of one write
+        self._next += len(fresh)  # even if the step is not taken: several may be parts of one write
         marked = set(cleaned) - self._cleaned
         changes: dict[bytes, bytes | None] = {keys.removal(removal.removal_id): _to(removal) for removal in fresh}
         changes |= {keys.cleaned(job_id): b"1" for job_id in marked}
@@ -82,11 +82,11 @@ class Removals:
         return Step(changes, apply)
 
     def is_cleaned(self, job_id: int) -> bool:
-        """Return whether a job's leftovers were ordered away."""
+        """Return whether the removal of a job's leftovers was ordered."""
         return job_id in self._cleaned
 
     def withdraw_job(self, job_id: int) -> Step:
-        """Return the step that takes a job's orders back: it goes on from what it left."""
+        """Return the step that cancels a job's orders, so that it can resume from its leftovers."""
         gone = [r.removal_id for r in self._orders.values() if r.job_id == job_id]
         changes: dict[bytes, bytes | None] = {keys.removal(removal_id): None for removal_id in gone}
         if job_id in self._cleaned:
@@ -100,17 +100,17 @@ class Removals:
         return Step(changes, apply)
 
     def skip_ids(self, first: int) -> None:
-        """Give out no identifier below ``first`` from now on; the store has it already."""
+        """Assign no identifier below ``first`` from now on; the store has it already."""
         self._next = max(self._next, first)
 
     def forget_job(self, job_id: int) -> Step:
-        """Return the step that forgets that a job's leftovers were ordered away; the orders stay."""
+        """Return the step that clears the mark of a job's leftovers; the orders stay."""
         if job_id not in self._cleaned:
             return Step()
         return Step({keys.cleaned(job_id): None}, lambda: self._cleaned.discard(job_id))
 
     def acknowledge(self, host: HostId, removal_ids: Sequence[int]) -> list[Removal]:
-        """Take note of orders that a storaged has carried out, durably; gives those that were new."""
+        """Record durably which orders a storaged has carried out; return those that are new."""
         done = [r for removal_id in removal_ids if (r := self._orders.get(removal_id)) is not None and host in r.hosts]
         changes: dict[bytes, bytes | None] = {}
         left: dict[int, Removal] = {}
@@ -137,4 +137,6 @@ def _from(value: bytes) -> Removal:
         hosts = tuple(HostId(host) for host in data["hosts"])
         return Removal(**{**data, "kind": RemovalKind[data["kind"]], "loads": tuple(data["loads"]), "hosts": hosts})
     except (ValueError, KeyError, TypeError) as error:
-        raise Corrupt(f"a stored removal order cannot be read ({error}): {value[:200]!r}; restore the catalog from a snapshot") from error
+        raise Corrupt(
+            f"stored removal order={value[:200]!r}: expected a JSON record ({error}); restore metad's data folder from a snapshot"
+        ) from error

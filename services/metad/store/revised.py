@@ -39,15 +39,15 @@ class RevisedStore:
         return self._store.get(key)
 
     def range(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
-        """Return every (key, value) whose key begins with ``prefix``, by key."""
+        """Return all pairs of key and value with a prefix of the key, by key."""
         return self._store.range(prefix)
 
     def write(self, changes: Changes) -> None:
-        """Make ``changes``, together and durably, under the next revision."""
+        """Apply ``changes`` atomically and durably under the next revision."""
         self.write_at(changes, 0)
 
     def write_at(self, changes: Changes, least: int) -> None:
-        """Make ``changes`` under the next revision, or under ``least`` where that is larger."""
+        """Apply ``changes`` under the next revision, or under ``least`` if that is larger."""
         given = [int(value) for key in keys.COUNTERS if (value := changes.get(key)) is not None]
         with self._lock:
             revision = max(self._revision + 1, least, *given)
@@ -55,5 +55,5 @@ class RevisedStore:
             self._revision = revision
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         self._store.close()

@@ -1,4 +1,4 @@
-"""Blocks of work between looks at the deadline, so that a request stops soon after its time is up."""
+"""Blocks of work between checks of the deadline, so that a request stops soon after it."""
 
 from __future__ import annotations
 
