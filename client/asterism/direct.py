@@ -13,7 +13,6 @@ from asterism_proto.arrays import Frame
 from asterism_proto.errors import Deadline, Unavailable
 from asterism_proto.methods import GRAPH, Method
 from asterism_proto.v1 import graphd_pb2 as wire
-from asterism_proto.v1 import metad_pb2 as meta
 
 if TYPE_CHECKING:
     from standalone.direct import Direct
@@ -88,9 +87,10 @@ class DirectTransport(GrpcTransport):
                 self._direct, self._home = _services()(self._told, GATE.call), os.getpid()
             return self._direct
 
-    def _told(self, known: int, timeout_s: float) -> meta.PollReply | None:
-        """What metad told a graphd last; None where that is known."""
+    def _told(self, known: int, timeout_s: float) -> wire.GetRoutesReply:
+        """Return a graphd's routes, unless they are known, and its limits."""
         method = GRAPH["get_routes"]
         data = method.pack(Frame(wire.GetRoutesRequest(known_revision=known)))
-        head: Any = method.unpack_reply(self._send(method, data, time.monotonic() + timeout_s)).head  # type: ignore[union-attr]  # a framed method
-        return head.told if head.HasField("told") else None
+        reply: Any = method.unpack_reply(self._send(method, data, time.monotonic() + timeout_s))
+        routes: wire.GetRoutesReply = reply.head
+        return routes

@@ -24,4 +24,4 @@ def embedded(path: str | Path, mode: str, settings: Mapping[str, Any]) -> Embedd
     from standalone.transport import FolderTransport
 
     service = embed(Path(path), mode=mode, **settings)
-    return Embedded(transport=FolderTransport(Path(path), service.handlers), stop=service.stop)
+    return Embedded(transport=FolderTransport(Path(path), service.handlers, service.limits), stop=service.stop)

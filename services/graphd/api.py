@@ -87,7 +87,7 @@ class GraphApi(Operators, Explaining):
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         super().__init__()
-        self._limits = limits
+        self.limits = limits
         self._news = news
         self._fanout = fanout
         self._exists = exists
@@ -349,7 +349,7 @@ class GraphApi(Operators, Explaining):
             version = self._version(space, head.version, call)
             price = price_of(head, sizes_of(request.arrays), schema=space.schema, counts=version.totals)
             if price is not None:
-                check(price, self._limits)
+                check(price, self.limits)
             at = Sampling(space=space, version=version, fanout=self._fanout, call=call, conditions=self._conditions)
             try:
                 return run(at), version

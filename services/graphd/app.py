@@ -66,7 +66,7 @@ class Graphd:
         self._on_news = on_news
         self._settings = settings
         self._metad = metad
-        self._news = News()
+        self._news = News(settings.limits)
         self.metrics = Metrics("graphd")
         self._hosts = Hosts(lambda address: connect(address, self.metrics.travelled))
         self._commits = Commits(metad)

@@ -85,7 +85,7 @@ class Explaining(ABC):
     """Handlers of the Graph service, one part of them."""
 
     _fanout: Fanout
-    _limits: Limits
+    limits: Limits
 
     @abstractmethod
     def _answered(self, request: Frame, call: Call, run: Callable[[Sampling], T]) -> tuple[T, Version]:
@@ -118,7 +118,7 @@ class Explaining(ABC):
                 shares=_shares(at, head.method, asked, reply),
                 condition=_way(at, head.method, asked),
                 reply_bytes=len(arrays.encode(reply)),
-                price=_priced(at, asked, self._limits),
+                price=_priced(at, asked, self.limits),
             )
 
         return Frame(self._answered(asked, call, told)[0])

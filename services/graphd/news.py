@@ -9,6 +9,7 @@ import numpy as np
 
 from asterism_proto.arrays import Frame
 from asterism_proto.errors import NotReady
+from asterism_proto.prices import DEFAULT_LIMITS, Limits
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as wire
@@ -19,9 +20,16 @@ from graphd.totals import OWN_WEIGHTS, Total, Totals
 
 
 class News:
-    """The newest routes. Snapshots are immutable and swapped whole; a request keeps the one that it began with."""
+    """The newest routes. Snapshots are immutable and swapped whole; a request keeps the one that it began with.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    limits : Limits
+        Of a request, for clients that call storageds themselves.
+    """
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._limits = wire.RequestLimits(rows=limits.rows, memory_bytes=limits.memory, steps=limits.steps)
         self._changed = threading.Condition()
         self._routes = Routes()
         self._told: meta.PollReply | None = None
@@ -60,7 +68,7 @@ class News:
         if told is None:
             raise NotReady("metad has not answered this graphd yet; ask again")
         known = request.head.known_revision == told.revision  # type: ignore[attr-defined]  # the method's own head
-        return Frame(wire.GetRoutesReply(revision=told.revision, told=None if known else told))
+        return Frame(wire.GetRoutesReply(revision=told.revision, told=None if known else told, limits=self._limits))
 
     def versions(self) -> list[tuple[int, int]]:
         """(space id, newest version) of every space that has one: what this graphd has seen."""

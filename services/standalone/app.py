@@ -17,6 +17,7 @@ from daemonkit.hostnames import Hostnames
 from daemonkit.http import HttpDoor
 from daemonkit.identity import NAME as IDENTITY
 from daemonkit.identity import open_folder
+from daemonkit.limits import RequestLimits
 from daemonkit.metrics import Metrics
 from daemonkit.server import GrpcServer
 from daemonkit.settings import split_address
@@ -78,7 +79,7 @@ class Standalone:
         self._identity = open_folder(folder, "standalone")
         self._record = Record(folder)
         beat_s = self.settings.heartbeat_interval_s
-        limits: dict[str, Any] = self.settings.model_dump(include={"request_rows_limit", "request_memory_limit_mib", "request_steps_limit"})
+        limits: dict[str, Any] = self.settings.model_dump(include=set(RequestLimits.model_fields))
         try:
             self._metad = Metad(
                 MetadSettings(
@@ -117,6 +118,7 @@ class Standalone:
             self._identity.release()
             raise
         self.handlers: dict[str, Handler] = self._graphd.handlers
+        self.limits = self.settings.limits
         self.metrics = Metrics("standalone")
         self._grpc: GrpcServer | None = None
         self._http: HttpDoor | None = None
@@ -222,7 +224,7 @@ def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone | Rea
     told = StandaloneSettings.of(settings)
     if mode == "r+" and not (folder / IDENTITY).exists():
         raise NotFound(f"{folder}: {'there are no graphs in it' if folder.exists() else 'there is no such folder'}; make a space in it first")
-    service = Reader(folder) if mode == "r" else Standalone(folder, told)
+    service = Reader(folder, told.limits) if mode == "r" else Standalone(folder, told)
     try:
         service.start()
     except BaseException:

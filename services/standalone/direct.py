@@ -17,7 +17,8 @@ from typing import Any, NoReturn
 
 from asterism_proto.errors import AsterismError, Busy, Deadline, Stale, Unavailable
 from asterism_proto.methods import GRAPH, Method
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.prices import Limits
+from asterism_proto.v1 import graphd_pb2 as wire
 from daemonkit.calls import Call, Content, Handler, LocalTransport, Pending
 from daemonkit.channels import RemoteTransport
 from daemonkit.streams import StreamTransport
@@ -37,8 +38,8 @@ _REACH_S = 1.0
 """How long it may take to connect to a storaged for the first time: behind a firewall nobody answers."""
 _REST_S, _LONGEST_REST_S = 2.0, 60.0
 
-Told = Callable[[int, float], meta.PollReply | None]
-"""(known revision, seconds): what a graphd was told last, None where that is known; or an `AsterismError`."""
+Told = Callable[[int, float], wire.GetRoutesReply]
+"""(known revision, seconds): a graphd's routes and limits, or an `AsterismError`."""
 Guard = Callable[[], AbstractContextManager[None]]
 
 
@@ -64,7 +65,7 @@ class Direct:
         self._told, self._guard = told, guard
         self._news = News()
         self._hosts = Hosts(self._connect)
-        api = GraphApi(
+        self._api = api = GraphApi(
             news=self._news,
             fanout=Fanout(self._hosts),
             exists=_unknown,
@@ -129,10 +130,12 @@ class Direct:
                 return
             self._look_at = time.monotonic() + _LOOK_S
             reply = self._told(self._news.revision, min(_LOOK_S, call.remaining()))
-            if reply is not None:
-                # Addresses first: whoever sees the new routes must find their hosts.
-                self._hosts.know({host.uuid: host.address for host in reply.storaged})
-                self._news.apply(reply)
+            if reply.HasField("limits"):  # graphds of older releases give none
+                self._api.limits = Limits(rows=reply.limits.rows, memory=reply.limits.memory_bytes, steps=reply.limits.steps)
+            if reply.HasField("told"):
+                # Addresses first: requests along the new routes must find their hosts.
+                self._hosts.know({host.uuid: host.address for host in reply.told.storaged})
+                self._news.apply(reply.told)
         except AsterismError as error:
             if not self._news.heard:
                 raise Unavailable(error.message) from error

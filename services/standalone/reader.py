@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound, Stale
 from asterism_proto.methods import CATALOG, GRAPH, STORE
-from asterism_proto.prices import DEFAULT_LIMITS
+from asterism_proto.prices import DEFAULT_LIMITS, Limits
 from asterism_proto.schema import Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
@@ -166,13 +166,20 @@ class Catalog:
 class Reader:
     """A folder, opened for reading.
 
+    Parameters
+    ----------
+    folder : Path
+    limits : Limits
+        The largest request that is answered.
+
     Raises
     ------
     NotFound
         Where nobody ever wrote it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.limits = limits
         word, images = _open(folder)
         self._images = images
         for route in word.spaces:
@@ -180,7 +187,7 @@ class Reader:
             for part in route.space.parts:
                 part.hosts[:] = [_HERE]
         word.storaged.add(uuid=_HERE, address=_HERE, online=True)
-        news, hosts = News(), Hosts(lambda _: LocalTransport(priced(handlers_of(STORE, StoreApi(images)), DEFAULT_LIMITS, images.version)))
+        news, hosts = News(), Hosts(lambda _: LocalTransport(priced(handlers_of(STORE, StoreApi(images)), limits, images.version)))
         hosts.know({_HERE: _HERE})
         news.apply(word)
         graph = GraphApi(
@@ -191,6 +198,7 @@ class Reader:
             committed=partial(_refuse, folder),
             metad=LocalTransport({}),
             catch_up_s=0.0,  # there is no news
+            limits=limits,
         )
         catalog = Catalog(word)
         refused: Handler = partial(_refuse, folder)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from asterism_proto.addresses import AllowedAddresses
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.prices import MEMORY_LIMIT_MIB, MOST_ROWS, ROWS_LIMIT, STEPS_LIMIT
+from daemonkit.limits import RequestLimits
 
 
-class StandaloneSettings(BaseModel):
+class StandaloneSettings(RequestLimits):
     """Settings of the three daemons in one process."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -32,12 +32,6 @@ class StandaloneSettings(BaseModel):
     """Open a folder whose catalog is an older copy, to adopt it."""
     ready_timeout_s: float = Field(default=300.0, gt=0)
     """Seconds that opening may take: on the first start kernels are compiled, for a minute or two, and longer on a busy host."""
-    request_rows_limit: int = Field(default=ROWS_LIMIT, ge=1, le=MOST_ROWS)
-    """Rows that one request may draw, read or walk; one that is certain to take more is refused before it runs."""
-    request_memory_limit_mib: int = Field(default=MEMORY_LIMIT_MIB, ge=16)
-    """MiB that the reply and the temporary arrays of one request may take together; one that is certain to take more is refused before it runs."""
-    request_steps_limit: int = Field(default=STEPS_LIMIT, ge=1)
-    """Steps of kernels (draws, edges looked at) that one request may take; one that may take more is refused before it runs."""
 
     @field_validator("allowed_addresses")
     @classmethod

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism_proto.methods import Method
+from asterism_proto.prices import DEFAULT_LIMITS, Limits
 from daemonkit.calls import Content, Handler, LocalTransport
 from standalone.memory import keep_freed
 from standalone.reader import Reader
@@ -26,22 +27,24 @@ class FolderTransport(LocalTransport):
         What a copy opens.
     handlers : mapping
         The service's, by method path.
+    limits : Limits, optional
+        Of the service, for a copy's requests.
     """
 
-    def __init__(self, folder: Path, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, folder: Path, handlers: Mapping[str, Handler], limits: Limits = DEFAULT_LIMITS) -> None:
         super().__init__(handlers)
         keep_freed()
-        self._folder = folder.absolute()
+        self._folder, self._limits = folder.absolute(), limits
         self._home: int | None = os.getpid()
         """The process that the handlers are of."""
         self._lock = threading.Lock()
         self._reader: Reader | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"folder": self._folder}
+        return {"folder": self._folder, "limits": self._limits}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        FolderTransport.__init__(self, state["folder"], {})
+        FolderTransport.__init__(self, state["folder"], {}, state["limits"])
         self._home = None
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
@@ -61,6 +64,6 @@ class FolderTransport(LocalTransport):
         with self._lock:
             if self._home == os.getpid():
                 return
-            reader = Reader(self._folder)
+            reader = Reader(self._folder, self._limits)
             reader.start()
             self._reader, self._handlers, self._home = reader, reader.handlers, os.getpid()

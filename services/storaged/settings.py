@@ -9,12 +9,12 @@ from pydantic_settings import SettingsConfigDict
 
 from asterism_proto.addresses import AllowedAddresses
 from asterism_proto.places import REMOTE_TIMEOUT_S
-from asterism_proto.prices import MEMORY_LIMIT_MIB, MOST_ROWS, ROWS_LIMIT, STEPS_LIMIT, Limits
+from daemonkit.limits import RequestLimits
 from daemonkit.settings import DaemonSettings
 from storaged.folders import Folders
 
 
-class StoragedSettings(DaemonSettings):
+class StoragedSettings(RequestLimits, DaemonSettings):
     """Settings of a storaged."""
 
     model_config = SettingsConfigDict(env_prefix="ASTERISM_STORAGED_", cli_prog_name="storaged")
@@ -63,12 +63,6 @@ class StoragedSettings(DaemonSettings):
     """MiB that all quarantined folders may take together; above that, the oldest are deleted early."""
     quarantine_free_mib: int = Field(default=4096, ge=0)
     """While the disk has less than this many MiB free, quarantined folders are deleted early, oldest first."""
-    request_rows_limit: int = Field(default=ROWS_LIMIT, ge=1, le=MOST_ROWS)
-    """Rows that one request may draw, read or walk; one that is certain to take more is refused before it runs."""
-    request_memory_limit_mib: int = Field(default=MEMORY_LIMIT_MIB, ge=16)
-    """MiB that the reply and the temporary arrays of one request may take together; one that is certain to take more is refused before it runs."""
-    request_steps_limit: int = Field(default=STEPS_LIMIT, ge=1)
-    """Steps of kernels (draws, edges looked at) that one request may take; one that may take more is refused before it runs."""
 
     @field_validator("allowed_addresses")
     @classmethod
@@ -79,8 +73,3 @@ class StoragedSettings(DaemonSettings):
     def addresses(self) -> AllowedAddresses:
         """Return the addresses that tasks may open."""
         return AllowedAddresses.parse(self.allowed_addresses, daemon="storaged", exports=Folders(self.data).exports, reserved=self.data)
-
-    @property
-    def limits(self) -> Limits:
-        """The limits of one request."""
-        return Limits(rows=self.request_rows_limit, memory=self.request_memory_limit_mib << 20, steps=self.request_steps_limit)

@@ -247,3 +247,17 @@ def test_a_service_that_is_not_there_is_unavailable_and_its_address_named() -> N
         pytest.raises(asterism.Unavailable, match=r"127.0.0.1:1: .*is it running"),
     ):
         client.spaces()
+
+
+def test_direct_clients_have_the_limits_of_graphds() -> None:
+    """graphd gives them with its routes: a storaged would answer."""
+    with LocalCluster(storageds=1, graphds=1, flags={"graphd": ["--request-rows-limit", "100"]}) as cluster:
+        cases.load(cluster.client(), "cases")
+        with cluster.client(direct=True) as client:
+            graph = client.graph("cases")
+            wait_until(lambda: graph.sample_nodes(100, seed=8).nodes.size and client.traffic.direct, "storageds are asked directly")
+            before = client.traffic.direct
+            with pytest.raises(asterism.InvalidRequest, match="at most 100 rows per request"):
+                graph.sample_nodes(101, seed=8)
+            assert graph.sample_nodes(100, seed=9).nodes.size == 100
+            assert client.traffic.direct > before

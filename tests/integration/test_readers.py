@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from tests.kit.waiting import HANG_S
 
 import asterism
-from asterism import Client
+from asterism import Client, InvalidRequest
 from standalone.app import Standalone
 from standalone.transport import FolderTransport
 
@@ -29,3 +30,19 @@ def test_what_was_published_just_before_the_writer_ended_is_there(tmp_path: Path
         service.stop()
     with asterism.open(tmp_path / "graphs", space="g", mode="r") as graph:
         assert graph.sample_nodes(4, seed=1).version == 1
+
+
+def test_readers_refuse_requests_beyond_their_own_limits(tmp_path: Path) -> None:
+    """A copy of a reader's client in another process has the same limits."""
+    with asterism.open(tmp_path / "graphs") as client:
+        client.create_space("g", {"nodes": {"n": {}}})
+        client.graph("g").upsert_nodes(np.arange(5), "n")
+        client.graph("g").build()
+    with asterism.open(tmp_path / "graphs", space="g", mode="r", request_rows_limit=100) as graph:
+        assert len(graph.sample_nodes(100, "n", seed=1)) == 100
+        with pytest.raises(InvalidRequest, match="at most 100 rows per request"):
+            graph.sample_nodes(101, "n", seed=1)
+        with pickle.loads(pickle.dumps(graph.client)) as copy, pytest.raises(InvalidRequest, match="at most 100 rows per request"):
+            copy.graph("g").sample_nodes(101, "n", seed=1)
+    with asterism.open(tmp_path / "graphs", space="g", mode="r") as graph:
+        assert len(graph.sample_nodes(101, "n", seed=1)) == 101

@@ -1198,9 +1198,21 @@ class GetRoutesRequest(_message.Message):
     def __init__(self, known_revision: _Optional[int] = ...) -> None: ...
 
 class GetRoutesReply(_message.Message):
-    __slots__ = ("revision", "told")
+    __slots__ = ("revision", "told", "limits")
     REVISION_FIELD_NUMBER: _ClassVar[int]
     TOLD_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
     revision: int
     told: _metad_pb2.PollReply
-    def __init__(self, revision: _Optional[int] = ..., told: _Optional[_Union[_metad_pb2.PollReply, _Mapping]] = ...) -> None: ...
+    limits: RequestLimits
+    def __init__(self, revision: _Optional[int] = ..., told: _Optional[_Union[_metad_pb2.PollReply, _Mapping]] = ..., limits: _Optional[_Union[RequestLimits, _Mapping]] = ...) -> None: ...
+
+class RequestLimits(_message.Message):
+    __slots__ = ("rows", "memory_bytes", "steps")
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    rows: int
+    memory_bytes: int
+    steps: int
+    def __init__(self, rows: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., steps: _Optional[int] = ...) -> None: ...
