@@ -71,12 +71,14 @@ def _edges(found: Sections, numbers: Types, chosen: Ids, candidates: int) -> Sec
     """The edges that lead to what was drawn, once per draw of their far end."""
     drawn = np.flatnonzero(chosen >= 0)
     order, offsets = group(chosen[drawn].astype(np.int32), candidates)
+    columns = {name: found[name] for name in ("types", "weights", "eids") if name in found}
+    words = "the edges between the layers", "ask for fewer nodes, for fewer layers at a time, or without edge ids"
+    width = 8 + 8 + sum(column.itemsize for column in columns.values())
+    _check_bytes(int(np.diff(offsets)[numbers].sum()) * width, *words)
     picked, cols = split.gathered(offsets, drawn[order], numbers.astype(np.int64))
     times = np.diff(picked)
     rows = np.repeat(np.arange(len(found["indptr"]) - 1, dtype=np.int64), np.diff(found["indptr"]))
-    columns = {name: found[name] for name in ("types", "weights", "eids") if name in found}
     out: Sections = {"rows": np.repeat(rows, times), "cols": cols, **{name: np.repeat(column, times) for name, column in columns.items()}}
-    _check_size(out, "the edges between the layers", "ask for fewer nodes, for fewer layers at a time, or without edge ids")
     return out
 
 
@@ -109,10 +111,11 @@ def adjacency(
 ) -> Sections:
     """The edges from ``nodes`` to ``cols``: sections as AdjacencyReply has them."""
     sizes, out = between(sampling, what, nodes, node_type, types, cols, col_types)
+    width = 8 + 8 + 4 + 4 * what.want_weights + 8 * what.want_edge_ids
+    _check_bytes(len(out["cols"]) * width, *_between_words(len(nodes), len(cols)))
     out["rows"], out["cols"] = np.repeat(np.arange(len(nodes), dtype=np.int64), sizes), out["cols"].astype(np.int64)
     if "types" not in out:
         out["types"] = np.full(len(out["cols"]), what.edge_types[0], np.int32)
-    check_between(out, len(nodes), len(cols))
     return out
 
 
@@ -152,15 +155,22 @@ def between(
     for (_, rows), reply in zip(plan, sampling.ask("read_between", asked), strict=True):
         found = dict(reply.arrays)
         answers.append((rows, found.pop("counts"), found))
-    return split.merged_counted(len(nodes), answers)
+    return split.merged_counted(len(nodes), answers, sampling.call.remaining)
 
 
 def check_between(sections: Sections, nodes: int, cols: int) -> None:
     """Refuse edges that do not fit into a reply."""
-    _check_size(sections, f"the edges from {nodes} nodes to {cols}", "ask for fewer rows at a time")
+    _check_size(sections, *_between_words(nodes, cols))
+
+
+def _between_words(nodes: int, cols: int) -> tuple[str, str]:
+    return f"the edges from {nodes} nodes to {cols}", "ask for fewer rows at a time"
 
 
 def _check_size(sections: Sections, what: str, remedy: str) -> None:
-    size = sum(array.nbytes for array in sections.values())
+    _check_bytes(sum(array.nbytes for array in sections.values()), what, remedy)
+
+
+def _check_bytes(size: int, what: str, remedy: str) -> None:
     if size > REPLY_BYTES:
         raise InvalidRequest(f"{what} have {size} bytes, one reply at most {REPLY_BYTES}; {remedy}")

@@ -77,12 +77,12 @@ def neighbors(sampling: Sampling, what: Adjacent, nodes: Ids, node_type: int, ty
     for (_, rows), reply in zip(plan, sampling.ask("read_neighbors", asked), strict=True):
         found = dict(reply.arrays)
         answers.append((rows, found.pop("indptr"), found))
-    indptr, out = split.merged_ragged(len(nodes), answers)
+    indptr, out = split.merged_ragged(len(nodes), answers, sampling.call.remaining)
     check_size(out, f"the neighbors of {len(nodes)} nodes")
     if by_weight:
-        out = split.reordered(indptr, out, [-out["weights"], out["ids"]])
+        out = split.reordered(indptr, out, [-out["weights"], out["ids"]], sampling.call.remaining)
     elif what.sort == "id":
-        out = split.reordered(indptr, out, [out["ids"]])
+        out = split.reordered(indptr, out, [out["ids"]], sampling.call.remaining)
     if not what.want_weights:
         out.pop("weights", None)
     return {"indptr": indptr, **out}

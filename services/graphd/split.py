@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,36 @@ from graphkit.rows import put_rows
 Arrays = Mapping[str, NDArray[Any]]
 Ids = NDArray[np.int64]
 Types = NDArray[np.int32]
+Checkpoint = Callable[[], object]
+"""Raises where a request is to end."""
+_PIECE = 1 << 18
+"""Entries of ragged rows that are merged or sorted between two checkpoints: some ten milliseconds."""
+
+
+def never() -> None:
+    """Return: a checkpoint of work without a deadline."""
+
+
+def pieces(indptr: Ids, checkpoint: Checkpoint, most: int = _PIECE) -> Iterator[slice]:
+    """Yield slices of ragged rows of at most ``most`` entries together, or of one longer row; with a checkpoint before each.
+
+    Parameters
+    ----------
+    indptr : int64[n + 1]
+    checkpoint : callable
+    most : int
+
+    Yields
+    ------
+    slice
+        Of rows; none where there are no rows.
+    """
+    begin, rows = 0, len(indptr) - 1
+    while begin < rows:
+        checkpoint()
+        end = max(int(np.searchsorted(indptr, indptr[begin] + most, side="right")) - 1, begin + 1)
+        yield slice(begin, end)
+        begin = end
 
 
 def by_host(space: Space, parts: NDArray[np.int32]) -> list[tuple[int, Ids]]:
@@ -58,8 +88,13 @@ def merged(count: int, answers: Sequence[tuple[Ids | None, Arrays]]) -> dict[str
     return out
 
 
-def merged_ragged(count: int, answers: Sequence[tuple[Ids | None, Ids, Arrays]]) -> tuple[Ids, dict[str, NDArray[Any]]]:
-    """One ragged set of ``count`` rows, out of each host's rows: (rows, their indptr, the sections that it delimits)."""
+def merged_ragged(
+    count: int, answers: Sequence[tuple[Ids | None, Ids, Arrays]], checkpoint: Checkpoint = never
+) -> tuple[Ids, dict[str, NDArray[Any]]]:
+    """One ragged set of ``count`` rows, out of each host's rows: (rows, their indptr, the sections that it delimits).
+
+    ``checkpoint`` is called between pieces, and may raise.
+    """
     if len(answers) == 1 and answers[0][0] is None:
         return answers[0][1], dict(answers[0][2])
     lengths = np.zeros(count, np.int64)
@@ -69,19 +104,24 @@ def merged_ragged(count: int, answers: Sequence[tuple[Ids | None, Ids, Arrays]])
     out: dict[str, NDArray[Any]] = {}
     for rows, indptr, arrays in answers:
         starts = taken(indptr_out[:-1], rows)
-        at = spread(starts, indptr)
         for name, array in arrays.items():
             if name not in out:
                 out[name] = np.zeros((int(indptr_out[-1]), *array.shape[1:]), array.dtype)
-            out[name][at] = array
+        for piece in pieces(indptr, checkpoint):
+            first, last = int(indptr[piece.start]), int(indptr[piece.stop])
+            at = spread(starts[piece], indptr[piece.start : piece.stop + 1] - first)
+            for name, array in arrays.items():
+                out[name][at] = array[first:last]
     return indptr_out, out
 
 
-def merged_counted(count: int, answers: Sequence[tuple[Ids | None, Types, Arrays]]) -> tuple[Types, dict[str, NDArray[Any]]]:
+def merged_counted(
+    count: int, answers: Sequence[tuple[Ids | None, Types, Arrays]], checkpoint: Checkpoint = never
+) -> tuple[Types, dict[str, NDArray[Any]]]:
     """As `merged_ragged`, for answers that tell how long each row is: so does this one, int32[count]."""
     if len(answers) == 1 and answers[0][0] is None:
         return answers[0][1], dict(answers[0][2])
-    indptr, out = merged_ragged(count, [(rows, indptr_of(counts), arrays) for rows, counts, arrays in answers])
+    indptr, out = merged_ragged(count, [(rows, indptr_of(counts), arrays) for rows, counts, arrays in answers], checkpoint)
     return np.diff(indptr).astype(np.int32), out
 
 
@@ -104,8 +144,16 @@ def gathered(indptr: Ids, values: NDArray[Any], rows: Ids) -> tuple[Ids, NDArray
     return picked, values[spread(indptr[:-1][rows], picked)]
 
 
-def reordered(indptr: Ids, arrays: Arrays, keys: Iterable[NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Each row's entries sorted by ``keys``, the most important one first; the sort is stable."""
-    rows = np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
-    order = np.lexsort([*reversed(list(keys)), rows])
-    return {name: array[order] for name, array in arrays.items()}
+def reordered(indptr: Ids, arrays: Arrays, keys: Iterable[NDArray[Any]], checkpoint: Checkpoint = never) -> dict[str, NDArray[Any]]:
+    """Each row's entries sorted by ``keys``, the most important one first; the sort is stable.
+
+    ``checkpoint`` is called between pieces, and may raise.
+    """
+    out, by = {name: np.empty_like(array) for name, array in arrays.items()}, list(reversed(list(keys)))
+    for piece in pieces(indptr, checkpoint):
+        own = slice(int(indptr[piece.start]), int(indptr[piece.stop]))
+        rows = np.repeat(np.arange(piece.start, piece.stop, dtype=np.int64), np.diff(indptr[piece.start : piece.stop + 1]))
+        order = np.lexsort([*(key[own] for key in by), rows])
+        for name, array in arrays.items():
+            out[name][own] = array[own][order]
+    return out

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from asterism_proto.errors import Deadline
 from asterism_proto.schema import NodeType, Schema
 from graphd import split
 from graphd.route import Space
@@ -60,6 +61,29 @@ def test_ragged_rows_come_back_in_the_order_of_the_request(hosts: int) -> None:
     assert (indptr == np.concatenate([[0], np.cumsum(ids)])).all()
     assert (out["values"] == np.repeat(ids, ids)).all()
     assert (out["more"] == -out["values"]).all()
+
+
+def test_merges_and_sorts_in_pieces_give_the_same_bytes_and_may_be_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint comes before each piece; a row that is longer than a piece is one."""
+    ids = np.random.default_rng(4).integers(0, 12, 200)
+    answers = []
+    for _, rows in split.owners(space(5), ids):
+        mine = split.taken(ids, rows)
+        answers.append((rows, split.indptr_of(mine), {"values": np.random.default_rng(mine.size).permutation(int(mine.sum()))}))
+    indptr, whole = split.merged_ragged(len(ids), answers)
+    sorted_whole = split.reordered(indptr, whole, [whole["values"]])
+    seen: list[int] = []
+    monkeypatch.setattr(split.pieces, "__defaults__", (7,))
+    _, found = split.merged_ragged(len(ids), answers, lambda: seen.append(1))
+    assert found["values"].tolist() == whole["values"].tolist()
+    assert len(seen) > 50
+    assert split.reordered(indptr, found, [found["values"]])["values"].tolist() == sorted_whole["values"].tolist()
+
+    def checkpoint() -> None:
+        raise Deadline("time is up")
+
+    with pytest.raises(Deadline):
+        split.reordered(indptr, found, [found["values"]], checkpoint)
 
 
 def test_rows_of_a_ragged_column_are_gathered_with_an_indptr_of_their_own() -> None:
