@@ -87,6 +87,7 @@ class Operators(ABC):
             direction=head.direction,
             want_weights=head.want_weights,
             want_edge_ids=head.want_edge_ids,
+            checkpoint=call.remaining,
         )
         sections: Sections = {"counts": found.counts, "cols": found.cols}
         wanted = {"types": found.types, "weights": found.weights, "eids": found.eids}

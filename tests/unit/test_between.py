@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.schema import EdgeType, NodeType, Schema
 from storaged import draw
+from storaged.draw import between
+from storaged.draw import version as version_module
 
 SIZE = 40
 GENERATOR = np.random.default_rng(6)
@@ -120,3 +123,28 @@ def test_unknown_nodes_of_parts_without_any_have_no_edges() -> None:
     how = draw.Expansion(seed=1, direction=1, replace=False, uniform=True, want_eids=False, want_weights=False)
     met = draw.expand(version, how, edge_type=0, hop=0, count=2, ids=asked, trees=None)
     assert met.sizes.nonzero()[0].tolist() == [2000, 2001, 2002]
+
+
+def test_edges_beyond_one_message_are_refused_and_long_rows_of_few_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row may need room for all of its edges while it is searched; what counts is what is found. Blocks of rows give the same bytes."""
+    schema = Schema(node_types=(NodeType(name="n"),), edge_types=(EdgeType(src_type="n", relation="e", dst_type="n"),), parts=1)
+    src, dst = np.repeat(np.arange(3), [4000, 50, 50]), np.concatenate([np.arange(4000), np.arange(100)])
+    version = version_of(schema, {"n": Nodes(ids=np.arange(4000))}, {"n:e:n": Edges(src=src, dst=dst)})
+
+    def found(cols: int, **more: Any) -> draw.Between:
+        kinds: dict[str, Any] = {"edge_types": [0], "node_type": 0, "direction": 1, "want_weights": True, "want_edge_ids": True}
+        return draw.edges_between(version, ids=np.arange(3), cols=np.arange(cols), **kinds, **more)
+
+    whole, seen = found(150), list[int]()
+    assert whole.counts.tolist() == [150, 50, 50]
+    monkeypatch.setattr(version_module, "MESSAGE_BYTES", 16 * 250)
+    for search in (True, False):
+        if not search:
+            monkeypatch.setattr(between.Marked, "fit", lambda *_: None)
+        monkeypatch.setattr(between, "_BLOCK", 60)
+        again = found(150, checkpoint=lambda: seen.append(1))
+        for name in ("counts", "cols", "weights", "eids"):
+            assert getattr(again, name).tobytes() == getattr(whole, name).tobytes()
+        with pytest.raises(InvalidRequest, match="more than 250 rows do not fit"):
+            found(151)
+    assert len(seen) >= 4

@@ -66,7 +66,7 @@ def read_neighbors(
     indptr = np.zeros(ids.size + 1, np.int64)
     np.cumsum(degrees, out=indptr[1:])
     total = int(indptr[-1])
-    checked_found("neighbors", total)
+    checked_found("neighbors", total, 12 + 4 * want_weights + 8 * want_edge_ids)
     out_ids, out_types = np.empty(total, np.int64), np.empty(total, np.int32)
     weights = np.empty(total if want_weights else 0, np.float32)
     eids = np.empty(total if want_edge_ids else 0, np.int64)

@@ -49,7 +49,10 @@ class Search(Protocol):
     """How the edges of rows that lead to targets are found."""
 
     def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: Outputs) -> bool:
-        """Find edges from ``state`` on until all are found or there is no room; False where this is no way to find them."""
+        """Find edges from ``state`` on, of as many rows as ``sizes`` has, until all are found or there is no room.
+
+        False where this is no way to find them.
+        """
 
 
 Outputs = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]
@@ -77,17 +80,17 @@ class Hashed:
 
     def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: Outputs) -> bool:
         """As of `Search`."""
-        rows = self._rows
+        rows, own = self._rows, slice(0, sizes.size)
         between(
             rows.table,
-            rows.lines,
-            rows.starts,
-            rows.degrees,
+            rows.lines[own],
+            rows.starts[own],
+            rows.degrees[own],
             self._ids,
             self._entered,
             self._sieve,
             self._places,
-            self._of,
+            self._of[own],
             self._groups,
             self._once,
             state,
@@ -119,16 +122,16 @@ class Marked:
 
     def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: Outputs) -> bool:
         """As of `Search`: False where a target is there twice."""
-        rows, targets = self._rows, self._targets
+        rows, targets, own = self._rows, self._targets, slice(0, sizes.size)
         return bool(
             between_marked(
                 rows.table,
-                rows.lines,
-                rows.starts,
-                rows.degrees,
+                rows.lines[own],
+                rows.starts[own],
+                rows.degrees[own],
                 targets.ids,
                 targets.places,
-                self._of,
+                self._of[own],
                 targets.groups,
                 self._least,
                 self._words,

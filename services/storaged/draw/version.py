@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
+from asterism_proto.prices import MESSAGE_BYTES
 from asterism_proto.schema import Schema
 from graphkit import split
 from graphkit.jit import settled
@@ -161,16 +162,30 @@ def checked_outputs(what: str, count: int, per: int = 1) -> None:
         raise InvalidRequest(f"{what}: {count * per} values in one answer; ask for at most {MAX_OUTPUTS}")
 
 
-def checked_found(what: str, count: int) -> None:
+def most_rows(width: int) -> int:
+    """Return how many rows of ``width`` bytes one message holds."""
+    return min(MAX_FOUND, MESSAGE_BYTES // width)
+
+
+def checked_found(what: str, count: int, width: int = 4) -> None:
     """Refuse an answer of more rows than a message holds, once they are counted and before they are read.
+
+    Parameters
+    ----------
+    what : str
+    count : int
+        Rows.
+    width : int
+        Bytes of a row.
 
     Raises
     ------
     InvalidRequest
-        Where there are more than ``MAX_FOUND``.
+        Where they do not fit.
     """
-    if count > MAX_FOUND:
-        raise InvalidRequest(f"{what}: {count} rows in one answer, at most {MAX_FOUND}; ask for fewer nodes at a time")
+    most = most_rows(width)
+    if count > most:
+        raise InvalidRequest(f"{what}: {count} rows in one answer, at most {most}; ask for fewer nodes at a time")
 
 
 def checked_length(name: str, array: np.ndarray[Any, Any], length: int) -> None:
