@@ -46,6 +46,8 @@ Whole: TypeAlias = "int | np.integer[Any]"
 INTERPRETED = bool(vars(config)["DISABLE_JIT"])
 """Whether kernels run as plain Python: ``NUMBA_DISABLE_JIT=1``."""
 
+CHECK_MASK = (1 << 12) - 1
+"""Low bits of a loop's counter that say when it looks at its stop flag: each 4096 steps, some ten microseconds."""
 _CHECKS: dict[str, Any] = {"boundscheck": True} if CHECKED else {}
 _SUFFIX = "-checked" if CHECKED else ""
 """Of the names of cached files: neither build reads, lists or removes those of the other."""
@@ -222,6 +224,10 @@ if INTERPRETED:
         _require(to, 0, size)
         ctypes.memmove(int(to), int(source), int(size))
 
+    def is_set(flag: NDArray[np.int64]) -> bool:
+        """Return whether the first value of an array is not 0; another thread may set it at any time."""
+        return bool(flag[0] != 0)
+
     def register(array: NDArray[Any]) -> None:
         """Register an array whose address a kernel takes itself, where addresses are checked."""
         EXTENTS.note(array.ctypes.data, array.nbytes)
@@ -320,6 +326,16 @@ else:
             return context.get_dummy_value()
 
         return types.void(types.uint64, types.uint64, types.int64), codegen
+
+    @intrinsic
+    def is_set(typingctx: Any, flag: Any) -> Any:
+        """Return whether the first value of an int64 array is not 0, read from memory at each use: another thread may set it at any time."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            struct = context.make_array(signature.args[0])(context, builder, args[0])
+            return builder.icmp_signed("!=", builder.load_atomic(struct.data, "monotonic", 8), ir.Constant(ir.IntType(64), 0))
+
+        return types.boolean(flag), codegen
 
     @intrinsic
     def register(typingctx: Any, array: Any) -> Any:

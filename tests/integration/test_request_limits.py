@@ -6,16 +6,14 @@ import contextlib
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 from numpy.typing import NDArray
 from tests.kit.cluster import LocalCluster
+from tests.kit.usage import MIB, busy_s, overrun, peak, reset_peak, rss, wait_idle
 
 from asterism import Graph
 from asterism_proto.arrays import Frame
@@ -28,7 +26,6 @@ from daemonkit.channels import RemoteTransport
 from daemonkit.streams import StreamTransport
 
 NODES, EDGES, HUB = 100_000, 600_000, 20_000
-MIB = 1 << 20
 GUARD_S = 120.0
 DEADLINE_S = 0.2
 STOP_S = 1.0
@@ -83,43 +80,6 @@ def storaged(cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator[
     transport = remote if request.param == "grpc" else StreamTransport(cluster["storaged-0"].address, remote)
     yield transport
     transport.close()
-
-
-def reset_peak(cluster: LocalCluster, name: str) -> int:
-    """Reset the peak of a daemon's memory, and return its current memory."""
-    Path(f"/proc/{cluster[name].pid}/clear_refs").write_text("5")
-    return rss(cluster, name)
-
-
-def peak(cluster: LocalCluster, name: str) -> int:
-    """The most memory of a daemon since, in bytes."""
-    status = Path(f"/proc/{cluster[name].pid}/status").read_text()
-    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
-
-
-def idle(cluster: LocalCluster, *names: str) -> None:
-    """Wait until daemons answer no call."""
-    until = time.monotonic() + GUARD_S
-    while any(in_flight(cluster, name) for name in names):
-        assert time.monotonic() < until, f"{names} still answer calls"
-        time.sleep(0.05)
-
-
-def in_flight(cluster: LocalCluster, name: str) -> int:
-    """Calls that a daemon answers now."""
-    with urllib.request.urlopen(f"http://{cluster[name].http_address}/metrics", timeout=GUARD_S) as reply:
-        lines = reply.read().decode().splitlines()
-    return int(sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("asterism_calls_in_flight")))
-
-
-def rss(cluster: LocalCluster, name: str) -> int:
-    return int(psutil.Process(cluster[name].pid).memory_info().rss)
-
-
-def busy_s(cluster: LocalCluster, name: str) -> float:
-    """Processor time of a daemon so far."""
-    times = psutil.Process(cluster[name].pid).cpu_times()
-    return float(times.user + times.system)
 
 
 # -- what is too large is refused, before it takes memory or time -----------------------------------------------------
@@ -276,9 +236,8 @@ def test_the_largest_requests_stop_soon_after_their_deadline(case: str, cluster:
         impatient._session.know("g", graph.schema)
         with contextlib.suppress(Deadline):
             LARGEST[case](impatient)
-    after = {name: busy_s(cluster, name) for name in ("storaged-0", "graphd-0")}
-    idle(cluster, *after)
-    took = {name: busy_s(cluster, name) - begun for name, begun in after.items()}
+    took = overrun(cluster, "storaged-0", "graphd-0")
+    print(f"\n{case}: processor time after the deadline {took} s")
     assert max(took.values()) < STOP_S, took
 
 
@@ -290,7 +249,7 @@ def test_the_largest_requests_keep_to_the_bound_of_memory(case: str, cluster: Lo
     LARGEST[case](graph)
     took = time.monotonic() - begun
     grown = {name: (peak(cluster, name) - before[name]) // MIB for name in names}
-    idle(cluster, *names)
+    wait_idle(cluster, *names)
     kept = {name: (rss(cluster, name) - before[name]) // MIB for name in names}
     with capsys.disabled():
         print(f"\n{case}: {took:.1f} s, peak {grown}, kept {kept} MiB")

@@ -14,16 +14,17 @@ from graphkit.jit import settled
 from storaged.draw.expand import Expansion
 from storaged.draw.lookup import table_of
 from storaged.draw.neighbor import NEIGHBORS
+from storaged.draw.stops import Stop
 from storaged.draw.version import Version
 from storaged.kernel import alone as kernel
 from storaged.kernel.table import ROWS
 
 _MOST_EDGES = 1 << 20
-"""That may be drawn in one call: nobody looks at the clock in between."""
+"""That may be drawn in one call."""
 
 
 def grow_alone(
-    version: Version, how: Expansion, growing: Growing, seeds: NDArray[np.int64], types: NDArray[np.int32]
+    version: Version, how: Expansion, growing: Growing, seeds: NDArray[np.int64], types: NDArray[np.int32], stop: Stop
 ) -> dict[str, NDArray[Any]] | None:
     """The sections of a subgraph, as `graphkit.growth.grow` gives them; None where it has to grow hop by hop.
 
@@ -77,7 +78,9 @@ def grow_alone(
         weights,
         node_counts[reach.near],
         edge_counts[0],
+        stop.flag,
     )
+    stop.check()
     if total == kernel.TOO_MANY:
         raise too_many_bytes(growing.most_bytes)
     if total < 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +13,11 @@ from graphkit import rng
 from graphkit.growth import ALL, Met, key_of_hop
 from graphkit.jit import settled
 from graphkit.numbering import paths
-from storaged.draw.blocks import blocks, per_node
+from storaged.draw.blocks import Checkpoint, blocks, never, per_node
 from storaged.draw.labor import Variates, keep_neighbors
 from storaged.draw.lookup import IN, ends, table_of
 from storaged.draw.neighbor import NEIGHBORS
+from storaged.draw.stops import Stop
 from storaged.draw.timed import Until, expand_timed
 from storaged.draw.version import Version, checked_found, checked_length
 from storaged.kernel import expand as kernel
@@ -54,7 +54,7 @@ def expand(
     trees: NDArray[np.int32] | None,
     until: Until | None = None,
     stepped: tuple[F64, F64] | None = None,
-    checkpoint: Callable[[], object] = lambda: None,
+    checkpoint: Checkpoint = never,
 ) -> Met:
     """Draw ``count`` neighbors of each node along one edge type, or read all of them.
 
@@ -121,7 +121,7 @@ def _drawn(
     count: int,
     ids: NDArray[np.int64],
     trees: NDArray[np.int32] | None,
-    checkpoint: Callable[[], object],
+    checkpoint: Checkpoint,
 ) -> Met:
     """Draw or read the neighbors of nodes along an edge type, block after block."""
     parts, mod = np.int64(version.schema.parts), version.schema.placement != "mix64"
@@ -133,36 +133,42 @@ def _drawn(
         # Nodes with fewer edges give all of them: room for more than there are is of no use.
         count = ALL if count == ALL else min(count, int(sizes.max(initial=0)))
         most = existing if count == ALL else min(existing, ids.size * count)
-    checked_found("neighbors", most)
+    # Of draws this is a bound: nodes may give fewer.
+    checked_found("neighbors", most, 8 + 8 * how.want_eids + 4 * how.want_weights if count == ALL else 4)
     out = np.empty(most, np.int64)
     eids, weights = np.empty(most if how.want_eids else 0, np.int64), np.empty(most if how.want_weights else 0, np.float32)
     total = most
     if count == ALL:
-        kernel.copy_expansion(ids, parts, mod, table, out, eids, weights)
+        with Stop(checkpoint) as stop:
+            kernel.copy_expansion(ids, parts, mod, table, out, eids, weights, stop.flag)
+            stop.check()
     else:
         positions = ids if trees is None else settled(paths(trees, ids))
         stream = key_of_hop(hop, edge_type)
         key = rng.key_of(how.seed, rng.NEIGHBOR, how.direction, stream)
         race_key = rng.key_of(how.seed, rng.RACE, NEIGHBORS, how.direction, stream, edge_type)
         total = 0
-        for block in blocks(ids.size, per_node(count), checkpoint):
-            # An empty slice would read as not wanted: where there is no room there is nothing to write.
-            room = (out, eids, weights) if not total else (out[total:], eids[total:], weights[total:])
-            drawn = kernel.draw_expansion(
-                ids[block],
-                positions[block],
-                key,
-                race_key,
-                parts,
-                mod,
-                table,
-                np.int64(count),
-                how.replace,
-                how.uniform,
-                sizes[block],
-                *room,
-            )
-            total += _held(int(drawn), version, ids[block])
+        with Stop(checkpoint) as stop:
+            for block in blocks(ids.size, per_node(count), checkpoint):
+                # An empty slice would read as not wanted: where there is no room there is nothing to write.
+                room = (out, eids, weights) if not total else (out[total:], eids[total:], weights[total:])
+                drawn = kernel.draw_expansion(
+                    ids[block],
+                    positions[block],
+                    key,
+                    race_key,
+                    parts,
+                    mod,
+                    table,
+                    np.int64(count),
+                    how.replace,
+                    how.uniform,
+                    sizes[block],
+                    *room,
+                    stop.flag,
+                )
+                stop.check()
+                total += _held(int(drawn), version, ids[block])
     return Met(sizes=sizes, ids=out[:total], eids=eids[:total] if how.want_eids else None, weights=weights[:total] if how.want_weights else None)
 
 
@@ -176,7 +182,7 @@ def _kept(
     count: int,
     ids: NDArray[np.int64],
     stepped: tuple[F64, F64] | None,
-    checkpoint: Callable[[], object],
+    checkpoint: Checkpoint,
 ) -> Met:
     return keep_neighbors(
         version,

@@ -14,6 +14,7 @@ from graphkit.growth import grow as grown
 from storaged.draw.alone import grow_alone
 from storaged.draw.expand import Expansion, expand
 from storaged.draw.lookup import OUT, ends
+from storaged.draw.stops import Stop
 from storaged.draw.timed import Until
 from storaged.draw.version import Version, checked_length
 
@@ -73,5 +74,8 @@ def grow(
     growing = Growing(
         node_types=len(version.schema.node_types), reach=reach, out=how.direction == OUT, disjoint=disjoint, every=every, most_bytes=most_bytes
     )
-    at_once = None if until is not None else grow_alone(version, how, growing, seeds, types)
+    at_once = None
+    if until is None:
+        with Stop(checkpoint) as stop:
+            at_once = grow_alone(version, how, growing, seeds, types, stop)
     return grown(growing, seeds, types, expander) if at_once is None else at_once

@@ -14,6 +14,7 @@ from graphkit.jit import settled
 from storaged.draw.blocks import EDGES, Checkpoint, blocks, by_work, never, per_node
 from storaged.draw.lookup import Adjacencies, Located, adjacencies, adjacency, checked_edge_types, ends, located
 from storaged.draw.probability import Drawn, Source, place_probabilities
+from storaged.draw.stops import Stop
 from storaged.draw.top import degrees
 from storaged.draw.version import Version, checked_length, checked_outputs
 from storaged.kernel import different, distinct
@@ -157,13 +158,14 @@ def neighbors(
     if racing:  # races look at all edges of a node
         held = degrees(version, edge_types=edge_types, node_type=node_type, ids=ids, types=types, direction=direction, checkpoint=checkpoint)
         cut = by_work(held.sum(axis=1) + count, EDGES, checkpoint)
-    for block in cut if count else ():
-        whole = block.stop - block.start == ids.size
-        some, own, part = (ids, positions, answer) if whole else (ids[block], positions[block], answer.cut(block, count))
-        for nodes in located(version, node_type, some, types if types is None or whole else types[block]):
-            union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == nodes.type_id]
-            if union:
-                _draw(version, nodes, union, settled(own[nodes.at] if nodes.at.size else own), law, part)
+    with Stop(checkpoint) as stop:
+        for block in cut if count else ():
+            whole = block.stop - block.start == ids.size
+            some, own, part = (ids, positions, answer) if whole else (ids[block], positions[block], answer.cut(block, count))
+            for nodes in located(version, node_type, some, types if types is None or whole else types[block]):
+                union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == nodes.type_id]
+                if union:
+                    _draw(version, nodes, union, settled(own[nodes.at] if nodes.at.size else own), law, part, stop)
     return answer.shaped((ids.size, count))
 
 
@@ -215,45 +217,53 @@ class _Answer:
         return self.types is None and self.weights is None and self.eids is None and self.probabilities is None
 
 
-def _draw(version: Version, nodes: Located, union: list[int], positions: NDArray[np.int64], law: _Law, answer: _Answer) -> None:
+def _draw(version: Version, nodes: Located, union: list[int], positions: NDArray[np.int64], law: _Law, answer: _Answer, stop: Stop) -> None:
     """Draw for the nodes of one type, and put their neighbors in place."""
     sides = [adjacencies(version, edge_type, law.direction, uniform=law.uniform) for edge_type in union]
     which = np.empty(nodes.rows.size * law.count if len(union) > 1 else 0, np.int32)
     if law.replace:
-        slots = _draw_with_replacement(nodes, sides, positions, law, which, answer)
+        slots = _draw_with_replacement(nodes, sides, positions, law, which, answer, stop)
     elif law.different and len(union) > 1:
-        slots = _race_neighbors(version, nodes, union, sides, positions, law, which)
+        slots = _race_neighbors(version, nodes, union, sides, positions, law, which, stop)
     elif law.different:
         slots = np.full(nodes.rows.size * law.count, -1, np.int64)
         for image, mine in nodes.of_parts(version):
-            _draw_different(image, mine, nodes.rows[mine], union[0], positions[mine], law, slots)
+            _draw_different(image, mine, nodes.rows[mine], union[0], positions[mine], law, slots, stop)
     elif len(union) == 1:
-        slots = _draw_distinct(nodes, union[0], sides[0], positions, law, answer)
+        slots = _draw_distinct(nodes, union[0], sides[0], positions, law, answer, stop)
     else:
         slots = np.full(nodes.rows.size * law.count, -1, np.int64)
         which.fill(-1)
         for image, mine in nodes.of_parts(version):
-            _race(image, mine, nodes.rows[mine], union, positions[mine], law, which, slots)
+            _race(image, mine, nodes.rows[mine], union, positions[mine], law, which, slots, stop)
     if answer.only_ids and slots.size == 0:
         return
     which, slots = settled(which), settled(slots)
     _gather(version, nodes, union, law, which, slots, answer)
     if answer.probabilities is not None:
         for image, mine in nodes.of_parts(version):
-            _place_probabilities(image, nodes, mine, union, law, which, slots, answer.probabilities)
+            _place_probabilities(image, nodes, mine, union, law, which, slots, answer.probabilities, stop)
 
 
 def _draw_with_replacement(
-    nodes: Located, sides: list[Adjacencies], positions: NDArray[np.int64], law: _Law, which: NDArray[np.int32], answer: _Answer
+    nodes: Located,
+    sides: list[Adjacencies],
+    positions: NDArray[np.int64],
+    law: _Law,
+    which: NDArray[np.int32],
+    answer: _Answer,
+    stop: Stop,
 ) -> NDArray[np.int64]:
     """Put drawn ids in place, and give the slots where something else of them is wanted."""
     if len(sides) > 1:
-        kernel.choose_types(_keys(law.type_key, positions), _measures(nodes, sides), np.int64(law.count), which)
+        kernel.choose_types(_keys(law.type_key, positions), _measures(nodes, sides), np.int64(law.count), which, stop.flag)
+        stop.check()
     slots = np.full(0 if answer.only_ids else nodes.rows.size * law.count, -1, np.int64)
     if len(sides) == 1 and sides[0].all_packed:
         (side,) = sides
         own = law.slot_key, positions, nodes.at, nodes.parts, nodes.rows, np.int64(law.count)
-        packed_kernel.draw_packed(*own, side.indptr, side.narrow, side.packed, side.cold, answer.ids, slots)
+        packed_kernel.draw_packed(*own, side.indptr, side.narrow, side.packed, side.cold, answer.ids, slots, stop.flag)
+        stop.check()
         return slots
     which = settled(which)
     for mine, side in enumerate(sides):
@@ -272,11 +282,15 @@ def _draw_with_replacement(
             side.nbr,
             answer.ids,
             slots,
+            stop.flag,
         )
+        stop.check()
     return slots
 
 
-def _draw_distinct(nodes: Located, edge_type: int, side: Adjacencies, positions: NDArray[np.int64], law: _Law, answer: _Answer) -> NDArray[np.int64]:
+def _draw_distinct(
+    nodes: Located, edge_type: int, side: Adjacencies, positions: NDArray[np.int64], law: _Law, answer: _Answer, stop: Stop
+) -> NDArray[np.int64]:
     """The same without replacement, from one edge type."""
     kept = 2 * distinct.TILE if answer.only_ids else nodes.rows.size
     slots = np.empty(kept * law.count, np.int64)
@@ -296,7 +310,9 @@ def _draw_distinct(nodes: Located, edge_type: int, side: Adjacencies, positions:
         side.nbr,
         answer.ids,
         slots,
+        stop.flag,
     )
+    stop.check()
     return slots[:0] if answer.only_ids else slots
 
 
@@ -308,12 +324,14 @@ def _draw_different(
     positions: NDArray[np.int64],
     law: _Law,
     slots: NDArray[np.int64],
+    stop: Stop,
 ) -> None:
     """Draw different neighbors along one edge type, for the nodes of one part."""
     side, own = adjacency(image, edge_type, law.direction), np.empty(rows.size * law.count, np.int64)
     weights, sums, hot, cold = (_F32, _F64, _U64, _U32) if law.uniform else (side.weights, side.sums, side.hot, side.cold)
     keys, race_keys = _keys(law.slot_key, positions), _keys(law.race_key(edge_type), positions)
-    different.draw_different(keys, race_keys, settled(rows), np.int64(law.count), side.indptr, side.nbr, weights, sums, hot, cold, own)
+    different.draw_different(keys, race_keys, settled(rows), np.int64(law.count), side.indptr, side.nbr, weights, sums, hot, cold, own, stop.flag)
+    stop.check()
     slots.reshape(-1, law.count)[nodes] = own.reshape(-1, law.count)
 
 
@@ -325,6 +343,7 @@ def _race_neighbors(
     positions: NDArray[np.int64],
     law: _Law,
     which: NDArray[np.int32],
+    stop: Stop,
 ) -> NDArray[np.int64]:
     """Draw different neighbors along several edge types: one exponential race over all of them."""
     slots = np.empty(nodes.rows.size * law.count, np.int64)
@@ -339,7 +358,9 @@ def _race_neighbors(
         settled(np.stack([side.weights for side in sides])),
         which,
         slots,
+        stop.flag,
     )
+    stop.check()
     return slots
 
 
@@ -360,6 +381,7 @@ def _race(
     law: _Law,
     which: NDArray[np.int32],
     slots: NDArray[np.int64],
+    stop: Stop,
 ) -> None:
     """Draw without replacement from several edge types: one exponential race over all of their edges, for the nodes of one part."""
     count, rows = np.int64(law.count), settled(rows)
@@ -370,8 +392,10 @@ def _race(
     for mine, side in enumerate(sides):
         weights = _F32 if law.uniform else side.weights
         race_keys = _keys(law.race_key(union[mine]), positions)
-        union_kernel.race_union(race_keys, rows, degrees, count, np.int32(mine), side.indptr, weights, sizes, keys, own_which, own_slots)
-    union_kernel.finish_union(degrees, count, sizes, keys, own_which, own_slots)
+        union_kernel.race_union(race_keys, rows, degrees, count, np.int32(mine), side.indptr, weights, sizes, keys, own_which, own_slots, stop.flag)
+    stop.check()
+    union_kernel.finish_union(degrees, count, sizes, keys, own_which, own_slots, stop.flag)
+    stop.check()
     which.reshape(-1, law.count)[nodes] = own_which.reshape(-1, law.count)
     slots.reshape(-1, law.count)[nodes] = own_slots.reshape(-1, law.count)
 
@@ -394,6 +418,7 @@ def _place_probabilities(
     which: NDArray[np.int32],
     slots: NDArray[np.int64],
     out: NDArray[np.float64],
+    stop: Stop,
 ) -> None:
     """Put the probabilities of one part's draws in place."""
     sides = [adjacency(image, edge_type, law.direction) for edge_type in union]
@@ -408,7 +433,7 @@ def _place_probabilities(
         which=settled(which.reshape(-1, law.count)[mine].reshape(-1)) if which.size else which,
         slots=settled(slots.reshape(-1, law.count)[mine].reshape(-1)),
     )
-    place_probabilities(drawn, replace=law.replace, out=out)
+    place_probabilities(drawn, replace=law.replace, out=out, stop=stop)
 
 
 def _gather(

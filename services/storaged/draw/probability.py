@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.jit import settled
+from storaged.draw.stops import Stop
 from storaged.kernel import probability as kernel
 
 
@@ -43,7 +44,7 @@ class Drawn:
     """int64[m * count], -1 for none."""
 
 
-def place_probabilities(drawn: Drawn, *, replace: bool, out: NDArray[np.float64]) -> None:
+def place_probabilities(drawn: Drawn, *, replace: bool, out: NDArray[np.float64], stop: Stop) -> None:
     """Put the probability of each drawn edge in its place.
 
     Parameters
@@ -54,6 +55,8 @@ def place_probabilities(drawn: Drawn, *, replace: bool, out: NDArray[np.float64]
         of what these left. A node of at most ``count`` edges gives all of them whatever the seed: each with probability 1.
     out : float64[n * count], out
         What was not drawn is left as it is.
+    stop : Stop
+        Of the request.
     """
     count = np.int64(drawn.count)
     weights = np.zeros(drawn.slots.size, np.float64)
@@ -67,5 +70,6 @@ def place_probabilities(drawn: Drawn, *, replace: bool, out: NDArray[np.float64]
         unknown = settled(np.flatnonzero(rests < 0))
         rests[unknown] = 0.0
         for mine, source in enumerate(drawn.sources):
-            kernel.sum_rest(unknown, drawn.rows, drawn.slots, count, drawn.which, np.int32(mine), source.indptr, source.weights, rests)
+            kernel.sum_rest(unknown, drawn.rows, drawn.slots, count, drawn.which, np.int32(mine), source.indptr, source.weights, rests, stop.flag)
+            stop.check()
     kernel.condition(weights, rests, drawn.degrees, drawn.at, count, out)

@@ -11,6 +11,7 @@ from asterism_proto.errors import InvalidRequest
 from graphkit import index, rng
 from graphkit.jit import settled
 from storaged.draw.blocks import Checkpoint, blocks, never
+from storaged.draw.stops import Stop
 from storaged.draw.version import NODE, Version, checked_length, checked_outputs
 from storaged.kernel import probability, race
 from storaged.store.image import F32, I64, U8, PartImage
@@ -54,34 +55,39 @@ class Race:
     def run(self, seed: int, type_id: int, image: PartImage, *, rows: int, ids: I64, live: U8, weights: F32, uniform: bool) -> None:
         """Let the rows of one (type, part) take part."""
         taken, key = self._taken[type_id], rng.key_of(seed, rng.RACE, self._element, type_id)
-        for block in blocks(rows, _ROWS, self._checkpoint):
-            self._size = int(
-                race.race_rows(
-                    key,
-                    np.int32(type_id),
-                    np.int64(block.start),
-                    np.int64(block.stop),
-                    ids,
-                    np.int64(image.parts),
-                    np.int64(image.part),
-                    live,
-                    weights,
-                    uniform,
-                    taken,
-                    index.shift_of(taken),
-                    self.keys,
-                    self.tags,
-                    self.items,
-                    self.marks,
-                    np.int64(self._size),
+        with Stop(self._checkpoint) as stop:
+            for block in blocks(rows, _ROWS, self._checkpoint):
+                self._size = int(
+                    race.race_rows(
+                        key,
+                        np.int32(type_id),
+                        np.int64(block.start),
+                        np.int64(block.stop),
+                        ids,
+                        np.int64(image.parts),
+                        np.int64(image.part),
+                        live,
+                        weights,
+                        uniform,
+                        taken,
+                        index.shift_of(taken),
+                        self.keys,
+                        self.tags,
+                        self.items,
+                        self.marks,
+                        np.int64(self._size),
+                        stop.flag,
+                    )
                 )
-            )
+                stop.check()
 
     def finish(self) -> None:
         """Put the arrivals in order and drop what is left of the heap."""
-        for block in blocks(self._size, _SORTED, self._checkpoint):
-            first, last = np.int64(self._size - block.stop), np.int64(self._size - block.start)
-            race.finish_race(self.keys, self.tags, self.items, self.marks, first, last)
+        with Stop(self._checkpoint) as stop:
+            for block in blocks(self._size, _SORTED, self._checkpoint):
+                first, last = np.int64(self._size - block.stop), np.int64(self._size - block.start)
+                race.finish_race(self.keys, self.tags, self.items, self.marks, first, last, stop.flag)
+                stop.check()
         self.keys, self.tags = self.keys[: self._size], self.tags[: self._size]
         self.items, self.marks = self.items[: self._size], self.marks[: self._size]
 

@@ -16,6 +16,7 @@ from storaged.draw.blocks import NODES, Checkpoint, blocks, never, per_node
 from storaged.draw.intervals import answers, key_runs
 from storaged.draw.lookup import OUT, Located, adjacencies, checked_edge_types, located
 from storaged.draw.neighbor import NeighborDraws
+from storaged.draw.stops import Stop
 from storaged.draw.version import EDGE, Version, checked_length, checked_outputs
 from storaged.kernel import neighbors as gather
 from storaged.kernel import probability
@@ -135,28 +136,29 @@ def ranged_neighbors(
     out, kinds = np.full(size, -1, np.int64), np.full(size, -1, np.int32)
     weights, eids = np.zeros(size if want_weights else 0, np.float32), np.full(size if want_edge_ids else 0, -1, np.int64)
     probabilities = np.zeros(size if want_probabilities else 0, np.float64)
-    for block in blocks(ids.size, min(per_node(count), NODES), checkpoint) if count else ():
-        flat, places = slice(block.start * count, block.stop * count), positions[block]
-        for nodes in located(version, node_type, ids[block], None if types is None else types[block]):
-            union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == nodes.type_id]
-            if not union:
-                continue
-            drawing = _Drawing(
-                version=version, union=union, direction=direction, count=count, replace=replace, uniform=uniform, want=want_probabilities
-            )
-            own = settled(places[nodes.at] if nodes.at.size else places)
-            drawn = drawing.draw(nodes, own, [ranges[edge_type] for edge_type in union], weight or OWN, seed=seed, hop=hop)
-            gather.place_types(drawn.slots, nodes.at, np.int64(count), drawn.which, settled(np.array(union, np.int32)), kinds[flat])
-            for mine, edge_type in enumerate(union):
-                side = adjacencies(version, edge_type, direction)
-                asked = drawn.slots, nodes.at, nodes.parts, np.int64(count), drawn.which, np.int32(mine)
-                gather.gather_ids(*asked, side.nbr, out[flat])
-                if want_edge_ids:
-                    gather.gather_ids(*asked, side.eid, eids[flat])
-                if want_weights:
-                    gather.gather_weights(*asked, side.weights, weights[flat])
-            if want_probabilities:
-                drawing.place_probabilities(nodes, drawn, probabilities[flat])
+    with Stop(checkpoint) as stop:
+        for block in blocks(ids.size, min(per_node(count), NODES), checkpoint) if count else ():
+            flat, places = slice(block.start * count, block.stop * count), positions[block]
+            for nodes in located(version, node_type, ids[block], None if types is None else types[block]):
+                union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == nodes.type_id]
+                if not union:
+                    continue
+                drawing = _Drawing(
+                    version=version, union=union, direction=direction, count=count, replace=replace, uniform=uniform, want=want_probabilities
+                )
+                own = settled(places[nodes.at] if nodes.at.size else places)
+                drawn = drawing.draw(nodes, own, [ranges[edge_type] for edge_type in union], weight or OWN, seed=seed, hop=hop, stop=stop)
+                gather.place_types(drawn.slots, nodes.at, np.int64(count), drawn.which, settled(np.array(union, np.int32)), kinds[flat])
+                for mine, edge_type in enumerate(union):
+                    side = adjacencies(version, edge_type, direction)
+                    asked = drawn.slots, nodes.at, nodes.parts, np.int64(count), drawn.which, np.int32(mine)
+                    gather.gather_ids(*asked, side.nbr, out[flat])
+                    if want_edge_ids:
+                        gather.gather_ids(*asked, side.eid, eids[flat])
+                    if want_weights:
+                        gather.gather_weights(*asked, side.weights, weights[flat])
+                if want_probabilities:
+                    drawing.place_probabilities(nodes, drawn, probabilities[flat])
     shape = (ids.size, count)
     return NeighborDraws(
         ids=out.reshape(shape),
@@ -192,7 +194,7 @@ class _Drawing:
     uniform: bool
     want: bool
 
-    def draw(self, nodes: Located, positions: NDArray[np.int64], ranges: Sequence[Ranges], weight: str, *, seed: int, hop: int) -> _Drawn:
+    def draw(self, nodes: Located, positions: NDArray[np.int64], ranges: Sequence[Ranges], weight: str, *, seed: int, hop: int, stop: Stop) -> _Drawn:
         """Draw for them."""
         version, m = self.version, nodes.rows.size
         sides = [adjacencies(version, edge_type, self.direction) for edge_type in self.union]
@@ -227,7 +229,9 @@ class _Drawing:
             totals,
             counts,
             rests,
+            stop.flag,
         )
+        stop.check()
         return _Drawn(which=settled(which), slots=settled(slots), totals=settled(totals), counts=settled(counts), rests=settled(rests))
 
     def place_probabilities(self, nodes: Located, drawn: _Drawn, out: NDArray[np.float64]) -> None:

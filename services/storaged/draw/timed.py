@@ -18,6 +18,7 @@ from graphkit.times import limits_of, times_of
 from storaged.draw.blocks import NODES, Checkpoint, blocks, never, per_node
 from storaged.draw.lookup import IN, Adjacencies, Located, adjacencies, checked_edge_types, ends, located
 from storaged.draw.neighbor import NeighborDraws
+from storaged.draw.stops import Stop
 from storaged.draw.version import Version, checked_found, checked_length, checked_outputs
 from storaged.kernel import neighbors as gather
 from storaged.kernel import timed as kernel
@@ -107,26 +108,27 @@ def timed_neighbors(
     out, kinds = np.full(size, -1, np.int64), np.full(size, -1, np.int32)
     weights, eids = np.zeros(size if want_weights else 0, np.float32), np.full(size if want_edge_ids else 0, -1, np.int64)
     keys = np.zeros(size if until.want_times else 0, np.int64)
-    for block in blocks(ids.size, min(per_node(count), NODES), checkpoint) if count else ():
-        flat = slice(block.start * count, block.stop * count)
-        places, seen = positions[block], until if block.stop - block.start == ids.size else until.of(block)
-        for nodes in located(version, node_type, ids[block], None if types is None else types[block]):
-            union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == nodes.type_id]
-            if not union:
-                continue
-            own = seen.at(nodes.at) if nodes.at.size else seen
-            sides = [_timed(version, edge_type, direction) for edge_type in union]
-            which, slots = _draw(version, nodes, union, sides, settled(places[nodes.at] if nodes.at.size else places), law, own)
-            gather.place_types(slots, nodes.at, np.int64(count), which, settled(np.array(union, np.int32)), kinds[flat])
-            for mine, side in enumerate(sides):
-                asked = slots, nodes.at, nodes.parts, np.int64(count), which, np.int32(mine)
-                gather.gather_ids(*asked, side.nbr, out[flat])
-                if want_edge_ids:
-                    gather.gather_ids(*asked, side.eid, eids[flat])
-                if want_weights:
-                    gather.gather_weights(*asked, side.weights, weights[flat])
-                if until.want_times:
-                    gather.gather_ids(*asked, side.when, keys[flat])
+    with Stop(checkpoint) as stop:
+        for block in blocks(ids.size, min(per_node(count), NODES), checkpoint) if count else ():
+            flat = slice(block.start * count, block.stop * count)
+            places, seen = positions[block], until if block.stop - block.start == ids.size else until.of(block)
+            for nodes in located(version, node_type, ids[block], None if types is None else types[block]):
+                union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == nodes.type_id]
+                if not union:
+                    continue
+                own = seen.at(nodes.at) if nodes.at.size else seen
+                sides = [_timed(version, edge_type, direction) for edge_type in union]
+                which, slots = _draw(version, nodes, union, sides, settled(places[nodes.at] if nodes.at.size else places), law, own, stop)
+                gather.place_types(slots, nodes.at, np.int64(count), which, settled(np.array(union, np.int32)), kinds[flat])
+                for mine, side in enumerate(sides):
+                    asked = slots, nodes.at, nodes.parts, np.int64(count), which, np.int32(mine)
+                    gather.gather_ids(*asked, side.nbr, out[flat])
+                    if want_edge_ids:
+                        gather.gather_ids(*asked, side.eid, eids[flat])
+                    if want_weights:
+                        gather.gather_weights(*asked, side.weights, weights[flat])
+                    if until.want_times:
+                        gather.gather_ids(*asked, side.when, keys[flat])
     shape = (ids.size, count)
     return NeighborDraws(
         ids=out.reshape(shape),
@@ -175,10 +177,11 @@ def expand_timed(
         checked_found("neighbors", ids.size * count)
         law = _law(until, seed=seed, hop=hop, direction=direction, count=count, replace=replace, uniform=uniform)
         slots, total = np.empty(ids.size * count, np.int64), 0
-        for block in blocks(ids.size, min(per_node(count), NODES), checkpoint) if count else ():
-            some = replaced(nodes, parts=nodes.parts[block], rows=nodes.rows[block])
-            _, drawn = _draw(version, some, [edge_type], [side], settled(positions[block]), law, until.of(block))
-            total += int(kernel.close_up(drawn, np.int64(count), sizes[block], slots[total:]))
+        with Stop(checkpoint) as stop:
+            for block in blocks(ids.size, min(per_node(count), NODES), checkpoint) if count else ():
+                some = replaced(nodes, parts=nodes.parts[block], rows=nodes.rows[block])
+                _, drawn = _draw(version, some, [edge_type], [side], settled(positions[block]), law, until.of(block), stop)
+                total += int(kernel.close_up(drawn, np.int64(count), sizes[block], slots[total:]))
     asked = nodes.parts, settled(sizes), settled(slots[:total])
     out, eids, keys = np.empty(total, np.int64), np.empty(total if want_eids else 0, np.int64), np.empty(total if until.want_times else 0, np.int64)
     weights = np.empty(total if want_weights else 0, np.float32)
@@ -230,7 +233,14 @@ def _limits(version: Version, edge_type: int, direction: int, until: Until) -> N
 
 
 def _draw(
-    version: Version, nodes: Located, union: Sequence[int], sides: Sequence[Adjacencies], positions: NDArray[np.int64], law: _Law, until: Until
+    version: Version,
+    nodes: Located,
+    union: Sequence[int],
+    sides: Sequence[Adjacencies],
+    positions: NDArray[np.int64],
+    law: _Law,
+    until: Until,
+    stop: Stop,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The edge type, as a place in the union, and the slot of each draw; the types are left out of a union of one."""
     slots = np.empty(nodes.rows.size * law.count, np.int64)
@@ -254,5 +264,7 @@ def _draw(
         settled(np.stack([side.time_sums if weighed else nothing for side in sides])),
         which,
         slots,
+        stop.flag,
     )
+    stop.check()
     return settled(which), settled(slots)

@@ -13,6 +13,7 @@ from graphkit.jit import settled
 from storaged.draw.blocks import DRAWS, NODES, Checkpoint, blocks, never, per_node
 from storaged.draw.lookup import Group, adjacency, checked_edge_types, groups_of
 from storaged.draw.ragged import Ragged
+from storaged.draw.stops import Stop
 from storaged.draw.version import Version, checked_outputs
 from storaged.kernel import top as kernel
 from storaged.kernel.rows import measure_rows
@@ -64,36 +65,30 @@ def top_neighbors(
     if count > _MANY:  # room for more than there are is of no use
         held = measures(version, **asked, ids=ids, types=types, uniform=True, checkpoint=checkpoint).sum(axis=1)
         count = max(min(count, int(held.max(initial=0))), 1)
-    if ids.size > (first := min(per_node(count), NODES)):
-        pieces = [
-            top_neighbors(
-                version,
-                **asked,
-                ids=ids[block],
-                types=None if types is None else types[block],
-                count=count,
-                want_edge_ids=want_edge_ids,
-            )
-            for block in blocks(ids.size, first, checkpoint, most=first)
-        ]
-        return _joined(pieces)
-    return _top(edge_types, near, ids, groups_of(version, node_type, ids, types), direction, count, want_edge_ids)
+    first = min(per_node(count), NODES)
+    pieces = []
+    with Stop(checkpoint) as stop:
+        for block in blocks(ids.size, first, checkpoint, most=first):
+            groups = groups_of(version, node_type, ids[block], None if types is None else types[block])
+            pieces.append(_top(edge_types, near, block.stop - block.start, groups, direction, count, want_edge_ids, stop))
+    return _joined(pieces) if len(pieces) > 1 else pieces[0]
 
 
 def _top(
     edge_types: Sequence[int],
     near: Sequence[int],
-    ids: NDArray[np.int64],
+    nodes: int,
     groups: Iterable[Group],
     direction: int,
     count: int,
     want_edge_ids: bool,
+    stop: Stop,
 ) -> Ragged:
     """The heaviest edges of the nodes of one block."""
-    shape = (ids.size, count)
+    shape = (nodes, count)
     out_ids, out_types = np.empty(shape, np.int64), np.empty(shape, np.int32)
     out_weights, out_eids = np.empty(shape, np.float32), np.empty(shape if want_edge_ids else (0, 0), np.int64)
-    lengths = np.zeros(ids.size, np.int64)
+    lengths = np.zeros(nodes, np.int64)
     for group in groups:
         union = [edge_type for edge_type, end in zip(edge_types, near, strict=True) if end == group.type_id]
         m = group.rows.size
@@ -116,8 +111,10 @@ def _top(
                 orders,
                 which,
                 slots,
+                stop.flag,
             )
-        kernel.drain(np.int64(count), sizes, weights, found, orders, which, slots)
+        kernel.drain(np.int64(count), sizes, weights, found, orders, which, slots, stop.flag)
+        stop.check()
         kept = np.arange(count) < sizes[:, None]
         lengths[group.at] = sizes
         out_ids[group.at], out_weights[group.at] = found.reshape(m, count), weights.reshape(m, count)
@@ -130,7 +127,7 @@ def _top(
                 eids[own] = edges.eid[slots.reshape(m, count)[own]]
             out_eids[group.at] = eids
     kept = np.arange(count) < lengths[:, None]
-    indptr = np.zeros(ids.size + 1, np.int64)
+    indptr = np.zeros(nodes + 1, np.int64)
     np.cumsum(lengths, out=indptr[1:])
     return Ragged(indptr=indptr, ids=out_ids[kept], types=out_types[kept], weights=out_weights[kept], eids=out_eids[kept] if want_edge_ids else None)
 

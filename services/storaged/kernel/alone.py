@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import kernel
+from graphkit.jit import is_set, kernel
 from graphkit.numbering import put_near_ends
 from graphkit.ranks import assign
 from storaged.kernel.expand import draw_expansion
 
-FAR_ID, TOO_MANY = -1, -2
-"""Why there is no answer: an id has no bit, or there are more bytes than are asked for at most."""
+FAR_ID, TOO_MANY, STOPPED = -1, -2, -3
+"""Why there is no answer: an id has no bit, there are more bytes than are asked for at most, or the call is to end."""
 
 
 @kernel
@@ -40,6 +40,7 @@ def grow_alone(
     weights: NDArray[np.float32],
     node_counts: NDArray[np.int64],
     edge_counts: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> int:
     """Grow a subgraph.
 
@@ -65,11 +66,13 @@ def grow_alone(
         The ends of edges: the node that was expanded, and its neighbor.
     eids, weights : int64[room] or [0], float32[room] or [0], out
     node_counts, edge_counts : int64[h + 1], int64[h], out
+    stop : int64[1]
+        As of `draw_expansion`.
 
     Returns
     -------
     int
-        How many edges there are, or `FAR_ID` or `TOO_MANY`.
+        How many edges there are, or `FAR_ID`, `TOO_MANY` or `STOPPED`.
     """
     firsts, by_rank = np.empty(words.shape[0], np.int32), np.empty(nodes.shape[0], np.int32)
     count, first, total = np.zeros(1, np.int64), np.int64(0), np.int64(0)
@@ -88,7 +91,9 @@ def grow_alone(
             own_eids = eids[total : total + most] if eids.shape[0] > 0 else eids
             own_weights = weights[total : total + most] if weights.shape[0] > 0 else weights
             own = sizes, found, own_eids, own_weights
-            drawn = np.int64(draw_expansion(front, front, keys[hop], race_keys[hop], parts, mod, table, each, replace, uniform, *own))
+            drawn = np.int64(draw_expansion(front, front, keys[hop], race_keys[hop], parts, mod, table, each, replace, uniform, *own, stop))
+            if is_set(stop):
+                return STOPPED
             highest = np.int64(-1)
             for i in range(drawn):
                 highest = max(highest, found[i])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import Whole, inlined, kernel
+from graphkit.jit import CHECK_MASK, Whole, inlined, is_set, kernel
 from graphkit.rng import below, word
 from storaged.kernel.distinct import REJECTIONS
 from storaged.kernel.race import arrival, finish, offer
@@ -26,6 +26,7 @@ def _reject(
     used: NDArray[np.int64],
     shift: np.uint64,
     slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> Whole:
     """Successive edges, those to a neighbor that there is already rejected; gives how many were found before too many in a row."""
     found = 0
@@ -35,6 +36,8 @@ def _reject(
     while found < slots.shape[0] and refused < REJECTIONS:
         w = word(key, attempt)
         attempt += np.uint64(1)
+        if attempt & np.uint64(CHECK_MASK) == np.uint64(0) and is_set(stop):
+            break
         column = start + np.int64(below(w, n))
         slot: Whole = column
         if hot.shape[0] > 0:
@@ -59,7 +62,7 @@ def _reject(
 def _race(
     race_key: np.uint64,
     start: Whole,
-    stop: Whole,
+    end: Whole,
     nbr: NDArray[np.int64],
     weights: NDArray[np.float32],
     marks: NDArray[np.int64],
@@ -67,15 +70,19 @@ def _race(
     keys: NDArray[np.float64],
     tags: NDArray[np.int32],
     slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> Whole:
     """A race of all edges to neighbors that are not marked, where the first edge to each counts; gives how many came in."""
     size = np.int64(0)
-    slot = start
-    while slot < stop:
+    slot, turn = start, 0
+    while slot < end:
+        turn += 1
+        if turn & CHECK_MASK == 0 and is_set(stop):
+            return size
         node = nbr[slot]
         first = np.inf
         chosen = slot
-        while slot < stop and nbr[slot] == node:  # the edges to a neighbor lie side by side
+        while slot < end and nbr[slot] == node:  # the edges to a neighbor lie side by side
             weight = 1.0 if weights.shape[0] == 0 else np.float64(weights[slot])
             if weight > 0.0:
                 at = arrival(word(race_key, np.uint64(slot - start)), weight)
@@ -85,7 +92,7 @@ def _race(
             slot += 1
         if first < np.inf and not (size == slots.shape[0] and first > keys[0]) and marks[spot(marks, node, shift)] < 0:
             size = np.int64(offer(keys, tags, slots, slots, size, first, np.int32(0), chosen, chosen))
-    finish(keys, tags, slots, slots, size)
+    finish(keys, tags, slots, slots, size, stop)
     return size
 
 
@@ -102,6 +109,7 @@ def draw_different(
     hot: NDArray[np.uint64],
     cold: NDArray[np.uint32],
     slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> None:
     """Draw edges of one edge type to different neighbors, in the order of successive draws.
 
@@ -124,6 +132,8 @@ def draw_different(
         Per-row tables; empty: all edges are alike.
     slots : int64[m * count], out
         Padded with -1, where a row has fewer neighbors (by weight: of positive weight).
+    stop : int64[1]
+        Not 0 once the call is to end; what it leaves then is incomplete.
 
     Notes
     -----
@@ -144,13 +154,16 @@ def draw_different(
         mine = slots[i * count : (i + 1) * count]
         found = np.int64(0)
         if rows[i] >= 0:
-            start, stop = indptr[rows[i]], indptr[rows[i] + 1]
-            if stop > start and (hot.shape[0] == 0 or sums[rows[i]] > 0.0):
-                drawn = np.int64(_reject(keys[i], start, stop - start, nbr, hot, cold, marks, used, shift, mine))
+            start, end = indptr[rows[i]], indptr[rows[i] + 1]
+            if end > start and (hot.shape[0] == 0 or sums[rows[i]] > 0.0):
+                drawn = np.int64(_reject(keys[i], start, end - start, nbr, hot, cold, marks, used, shift, mine, stop))
                 found = drawn
                 if drawn < count:
                     left = count - drawn
-                    found += np.int64(_race(race_keys[i], start, stop, nbr, weights, marks, shift, heap_keys[:left], heap_tags[:left], mine[drawn:]))
+                    own = heap_keys[:left], heap_tags[:left], mine[drawn:]
+                    found += np.int64(_race(race_keys[i], start, end, nbr, weights, marks, shift, *own, stop))
+                if is_set(stop):
+                    return
                 for k in range(drawn):
                     marks[used[k]] = -1
         for k in range(found, count):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.acceptance import accepted
-from graphkit.jit import Whole, f32_at, f64_at, i64_at, inlined, kernel, prefetch_at
+from graphkit.jit import CHECK_MASK, Whole, f32_at, f64_at, i64_at, inlined, is_set, kernel, prefetch_at
 from graphkit.rng import below, derive, word
 from storaged.kernel.race import arrival, finish, offer
 from storaged.kernel.shuffle import DIRECT, shuffle, spot
@@ -40,6 +40,7 @@ def _reject(
     marks: NDArray[np.int64],
     used: NDArray[np.int64],
     slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> Whole:
     """Successive draws from a row's table, repeats rejected; gives how many were found before too many in a row."""
     direct = degree <= DIRECT
@@ -53,6 +54,8 @@ def _reject(
             w = word(key, np.uint64(attempt))
             column, coin = below(w, n), w * n
         attempt += 1
+        if attempt & CHECK_MASK == 0 and is_set(stop):
+            break
         taken = np.int64(accepted(row_hot, row_cold, column, coin))
         there = taken if direct else np.int64(spot(marks, taken, shift))
         if touched[there] != 0 if direct else marks[there] >= 0:
@@ -83,18 +86,21 @@ def _race_rest(
     heap_keys: NDArray[np.float64],
     heap_tags: NDArray[np.int32],
     rest: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> Whole:
     """A race among the edges of a row that were not drawn yet; gives how many came in."""
     direct = degree <= DIRECT
     size = np.int64(0)
     for j in range(degree):
+        if j & CHECK_MASK == CHECK_MASK and is_set(stop):
+            return size
         weight = np.float64(f32_at(row_weights, j))
         if weight > 0.0 and (touched[j] == 0 if direct else marks[spot(marks, np.int64(j), shift)] < 0):
             arrives = arrival(word(key, np.uint64(j)), weight)
             if size == rest.shape[0] and arrives > heap_keys[0]:
                 continue
             size = np.int64(offer(heap_keys, heap_tags, rest, rest, size, arrives, np.int32(0), start + j, start + j))
-    finish(heap_keys, heap_tags, rest, rest, size)
+    finish(heap_keys, heap_tags, rest, rest, size, stop)
     return size
 
 
@@ -120,6 +126,7 @@ def choose_distinct(
     heap_keys: NDArray[np.float64],
     heap_tags: NDArray[np.int32],
     slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> Whole:
     """Different neighbors of one row that weighs something, or of at most ``count`` edges; gives how many there are.
 
@@ -143,6 +150,8 @@ def choose_distinct(
     used, heap_keys, heap_tags : int64[count], float64[count], int32[count]
         Scratch; ``heap_tags`` is 0.
     slots : int64[..], out
+    stop : int64[1]
+        Not 0 once the call is to end; what this leaves then is incomplete, scratch included.
     """
     found = np.int64(0)
     if degree <= count:
@@ -157,13 +166,13 @@ def choose_distinct(
         left //= 2
         shift -= np.uint64(1)
     if row_weights == 0 or row_hot == 0:
-        shuffle(key, start, degree, count, base, shift, row_nbr, touched, marks, values, used, slots)
+        shuffle(key, start, degree, count, base, shift, row_nbr, touched, marks, values, used, slots, stop)
         return np.int64(count)
-    drawn = _reject(key, start, degree, count, base, shift, row_nbr, row_hot, row_cold, columns, coins, t, touched, marks, used, slots)
+    drawn = _reject(key, start, degree, count, base, shift, row_nbr, row_hot, row_cold, columns, coins, t, touched, marks, used, slots, stop)
     found = np.int64(drawn)
     if drawn < count:
         rest, few = slots[base + drawn : base + count], count - drawn
-        found += _race_rest(race_key, start, degree, shift, row_weights, touched, marks, heap_keys[:few], heap_tags[:few], rest)
+        found += _race_rest(race_key, start, degree, shift, row_weights, touched, marks, heap_keys[:few], heap_tags[:few], rest, stop)
     for k in range(drawn):
         if degree <= DIRECT:
             touched[used[k]] = 0
@@ -238,6 +247,7 @@ def draw_distinct(
     nbr: NDArray[np.uint64],
     out: NDArray[np.int64],
     slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> None:
     """Draw different neighbors of one edge type, in the order of successive draws, and put their ids in place.
 
@@ -268,6 +278,8 @@ def draw_distinct(
         Padded with -1. A row of at most ``count`` edges comes whole, in its own order (by weight: its positive ones).
     slots : int64[m * count], out
         The slots, likewise; where they are not wanted, scratch of any multiple of ``2 * TILE * count`` values.
+    stop : int64[1]
+        Not 0 once the call is to end; what it leaves then is incomplete.
 
     Notes
     -----
@@ -326,8 +338,11 @@ def draw_distinct(
                         heap_keys,
                         heap_tags,
                         slots,
+                        stop,
                     )
                 )
+                if is_set(stop):
+                    return
             for k in range(found, count):
                 slots[base + k] = -1
         # By now what the tile before this one asked for has come.

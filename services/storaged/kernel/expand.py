@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import Whole, inlined, kernel, prefetch, view_at
+from graphkit.jit import CHECK_MASK, Whole, inlined, is_set, kernel, prefetch, view_at
 from graphkit.rng import below, derive, word
 from storaged.kernel.distinct import choose_distinct
 from storaged.kernel.shuffle import DIRECT
@@ -66,6 +66,7 @@ def _distinct(
     heap_keys: NDArray[np.float64],
     heap_tags: NDArray[np.int32],
     own: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> Whole:
     """Draw a row's neighbors without replacement; scratch as of `choose_distinct`."""
     tabled = weighted and table[part, HOT] != 0
@@ -96,6 +97,7 @@ def _distinct(
         heap_keys,
         heap_tags,
         own,
+        stop,
     )
 
 
@@ -180,6 +182,7 @@ def _expand(
     used: NDArray[np.int64],
     heap_keys: NDArray[np.float64],
     heap_tags: NDArray[np.int32],
+    stop: NDArray[np.int64],
 ) -> Whole:
     """`draw_expansion`, in arrays that are there: what is made here would be counted at every use."""
     want_eids = eids.shape[0] > 0
@@ -223,6 +226,8 @@ def _expand(
                 cold = view_at(table[part, COLD], np.int64(0) if uniform or table[part, HOT] == 0 else slots, _U32)
                 if replace:
                     for k in range(count):
+                        if k & CHECK_MASK == CHECK_MASK and is_set(stop):
+                            return total
                         own[k] = _draw_one(keys[at], k, start, degree, hot, cold)
                     found = count if count > 0 and own[0] >= 0 else np.int64(0)
                 else:
@@ -230,8 +235,11 @@ def _expand(
                     weighted = not uniform and table[part, WEIGHTS] != 0
                     row = ring[_ROW, at]
                     found = _distinct(
-                        table, part, row, keys[at], race, start, degree, count, weighted, scratch, marks, values, used, heap_keys, heap_tags, own
-                    )
+                        table, part, row, keys[at], race, start, degree, count, weighted, scratch, marks, values, used, heap_keys, heap_tags,
+                        own, stop,
+                    )  # fmt: skip
+                if is_set(stop):
+                    return total
             sizes[i] = found
             _ask_for(table, part, own[:found], want_eids)
         late = step - _FAR - int(late_by)
@@ -259,6 +267,7 @@ def draw_expansion(
     out: NDArray[np.int64],
     eids: NDArray[np.int64],
     weights: NDArray[np.float32],
+    stop: NDArray[np.int64],
 ) -> int:
     """Draw neighbors of one edge type, and put them one node's after another's.
 
@@ -279,6 +288,8 @@ def draw_expansion(
         How many each node got.
     out, eids, weights : int64[m * count], int64[m * count] or [0], float32[m * count] or [0], out
         Neighbor ids, and what is wanted of their edges.
+    stop : int64[1]
+        Not 0 once the call is to end; what it leaves then is incomplete.
 
     Returns
     -------
@@ -318,6 +329,7 @@ def draw_expansion(
         used,
         heap_keys,
         heap_tags,
+        stop,
     )
 
 
@@ -347,26 +359,29 @@ def copy_expansion(
     out: NDArray[np.int64],
     eids: NDArray[np.int64],
     weights: NDArray[np.float32],
+    stop: NDArray[np.int64],
 ) -> None:
-    """All neighbors of each node in the order in which they are stored; arrays as of `draw_expansion`."""
+    """All neighbors of each node in the order in which they are stored; arrays and ``stop`` as of `draw_expansion`."""
     shift = shift_of_parts(parts)
     at = np.int64(0)
     for i in range(ids.shape[0]):
         part, row = find_row(ids[i], parts, shift, mod, table)
         if row < 0:
             continue
+        if is_set(stop):
+            return
         slots = table[part, SLOTS]
         indptr = view_at(table[part, INDPTR], table[part, ROWS] + 1, _I64)
-        start, stop = indptr[row], indptr[row + 1]
+        start, end = indptr[row], indptr[row + 1]
         nbr = view_at(table[part, NBR], slots, _I64)
-        for slot in range(start, stop):
+        for slot in range(start, end):
             out[at + slot - start] = nbr[slot]
         if eids.shape[0] > 0:
             far = view_at(table[part, EID], slots, _I64)
-            for slot in range(start, stop):
+            for slot in range(start, end):
                 eids[at + slot - start] = far[slot]
         if weights.shape[0] > 0:
             heavy = view_at(table[part, WEIGHTS], np.int64(0) if table[part, WEIGHTS] == 0 else slots, _F32)
-            for slot in range(start, stop):
+            for slot in range(start, end):
                 weights[at + slot - start] = heavy[slot] if heavy.shape[0] > 0 else np.float32(1.0)
-        at += stop - start
+        at += end - start

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.acceptance import accepted
-from graphkit.jit import Whole, f32_at, i64_at, inlined, kernel, prefetch_at, u32_at, u64_at
+from graphkit.jit import CHECK_MASK, Whole, f32_at, i64_at, inlined, is_set, kernel, prefetch_at, u32_at, u64_at
 from graphkit.rng import below, derive, unit, word
 from storaged.kernel.table import ask_ends
 
@@ -26,7 +26,7 @@ _ANOTHERS = np.int64(-2)
 
 
 @kernel
-def choose_types(keys: NDArray[np.uint64], measures: NDArray[np.float64], count: np.int64, which: NDArray[np.int32]) -> None:
+def choose_types(keys: NDArray[np.uint64], measures: NDArray[np.float64], count: np.int64, which: NDArray[np.int32], stop: NDArray[np.int64]) -> None:
     """Choose the edge type of every draw, in proportion to what each type weighs at the node.
 
     Parameters
@@ -37,6 +37,8 @@ def choose_types(keys: NDArray[np.uint64], measures: NDArray[np.float64], count:
     count : int64
     which : int32[m * count], out
         Index into the types; -1 where all of them weigh nothing.
+    stop : int64[1]
+        Not 0 once the call is to end; what it leaves then is incomplete.
     """
     types = measures.shape[0]
     for i in range(keys.shape[0]):
@@ -47,6 +49,8 @@ def choose_types(keys: NDArray[np.uint64], measures: NDArray[np.float64], count:
             if measures[t, i] > 0.0:
                 last = t
         for k in range(count):
+            if k & CHECK_MASK == CHECK_MASK and is_set(stop):
+                return
             chosen = last
             if last >= 0:
                 point = unit(word(keys[i], np.uint64(k))) * total
@@ -129,6 +133,7 @@ def draw_slots(
     nbr: NDArray[np.uint64],
     out: NDArray[np.int64],
     slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> None:
     """Draw neighbors with replacement, and put their ids in place.
 
@@ -155,6 +160,8 @@ def draw_slots(
         ``out[at[i] * count + k]``: -1 for no neighbor; what is not drawn here is left as it is.
     slots : int64[m * count], out
         The slots, for `gather_ids` and `gather_weights`; likewise. Empty: not wanted.
+    stop : int64[1]
+        Not 0 once the call is to end; what it leaves then is incomplete.
 
     Notes
     -----
@@ -176,6 +183,8 @@ def draw_slots(
     turn = 0
     idle = 0
     while idle < 2:
+        if is_set(stop):
+            return
         size = np.int64(0)
         run = 0
         while size < BLOCK:

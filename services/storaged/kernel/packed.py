@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import Whole, i64_at, inlined, kernel, prefetch_at, u32_at, u64_at
+from graphkit.jit import Whole, i64_at, inlined, is_set, kernel, prefetch_at, u32_at, u64_at
 from graphkit.rng import below_short, derive, word
 from storaged.kernel.neighbors import NODES_AHEAD
 from storaged.kernel.table import ask_ends
@@ -147,12 +147,13 @@ def draw_packed(
     cold: NDArray[np.uint64],
     out: NDArray[np.int64],
     slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> None:
     """Draw neighbors with replacement along one edge type, and put their ids in place.
 
     Parameters
     ----------
-    key, positions, at, parts, rows, count, indptr, cold, out, slots
+    key, positions, at, parts, rows, count, indptr, cold, out, slots, stop
         As of `storaged.kernel.neighbors.draw_slots`.
     narrow, packed : uint64[P], uint64[P]
         Addresses of uint32[slots] and uint64[2 * slots], as of `storaged.store.image.Adjacency`; where there is no ``packed``, every
@@ -172,6 +173,8 @@ def draw_packed(
         nodes = max(min(tile, m - first), np.int64(0))
         # The last turn has no nodes: it is there for what was asked for before it.
         for begin in range(0, count if nodes > 0 else min(count, np.int64(1)), width):
+            if is_set(stop):
+                return
             records, coins, starts, long = rooms[side], flips[side], firsts[side], min(width, count - begin)
             for t in range(nodes):
                 node, here = first + t, np.uint64(t * long)

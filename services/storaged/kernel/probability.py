@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkit.index import slot_of
-from graphkit.jit import kernel, prefetch
+from graphkit.jit import CHECK_MASK, is_set, kernel, prefetch
 from graphkit.successive import LEAST, plus
 
 AHEAD = 32
+_NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
 @kernel
@@ -103,6 +104,7 @@ def sum_rest(
     indptr: NDArray[np.int64],
     weights: NDArray[np.float32],
     rests: NDArray[np.float64],
+    stop: NDArray[np.int64],
 ) -> None:
     """Add up the weights of one edge type that were not drawn.
 
@@ -120,21 +122,29 @@ def sum_rest(
         Empty: all 1.
     rests : float64[m], in and out
         The sum is added.
+    stop : int64[1]
+        Not 0 once the call is to end; what it leaves then is incomplete.
     """
-    drawn = np.empty(count, np.int64)
+    longest = np.int64(0)
+    for j in range(nodes.shape[0]):
+        longest = max(longest, indptr[rows[nodes[j]] + 1] - indptr[rows[nodes[j]]])
+    drawn = np.zeros((longest >> 6) + 1, np.uint64)
     for j in range(nodes.shape[0]):
         i = nodes[j]
-        size = 0
+        if is_set(stop):
+            return
+        start, end = indptr[rows[i]], indptr[rows[i] + 1]
+        drawn[: ((end - start) >> 6) + 1] = _NONE
         for k in range(i * count, (i + 1) * count):
             if slots[k] >= 0 and (which.shape[0] == 0 or which[k] == mine):
-                drawn[size] = slots[k]
-                size += 1
-        drawn[:size].sort()
-        met = 0
+                place = slots[k] - start
+                drawn[place >> 6] |= _ONE << np.uint64(place & 63)
         high, low = rests[i], 0.0
-        for slot in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            if met < size and drawn[met] == slot:
-                met += 1
+        for slot in range(start, end):
+            place = slot - start
+            if place & CHECK_MASK == CHECK_MASK and is_set(stop):
+                return
+            if drawn[place >> 6] >> np.uint64(place & 63) & _ONE != _NONE:
                 continue
             weight = np.float64(weights[slot]) if weights.shape[0] > 0 else 1.0
             high, low = plus(high, low, weight)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphkit.elementary import log
 from graphkit.index import slot_of
-from graphkit.jit import Whole, inlined, kernel
+from graphkit.jit import CHECK_MASK, Whole, inlined, is_set, kernel
 from graphkit.rng import unit, word
 
 
@@ -90,9 +90,18 @@ def offer(
 
 
 @inlined
-def finish(keys: NDArray[np.float64], tags: NDArray[np.int32], items: NDArray[np.int64], marks: NDArray[np.int64], size: Whole) -> None:
+def finish(
+    keys: NDArray[np.float64],
+    tags: NDArray[np.int32],
+    items: NDArray[np.int64],
+    marks: NDArray[np.int64],
+    size: Whole,
+    stop: NDArray[np.int64],
+) -> None:
     """Sort a heap's first ``size`` elements in order of arrival."""
     for last in range(size - 1, 0, -1):
+        if last & CHECK_MASK == 0 and is_set(stop):
+            return
         key, tag, item, mark = keys[last], tags[last], items[last], marks[last]
         keys[last], tags[last], items[last], marks[last] = keys[0], tags[0], items[0], marks[0]
         _sink(keys, tags, items, marks, last, key, tag, item, mark)
@@ -117,6 +126,7 @@ def race_rows(
     items: NDArray[np.int64],
     marks: NDArray[np.int64],
     size: np.int64,
+    stop: NDArray[np.int64],
 ) -> int:
     """Run the rows of one (type, part) through a race.
 
@@ -145,6 +155,8 @@ def race_rows(
         The heap: key, type, id, part << 32 | row.
     size : int64
         Elements in it so far.
+    stop : int64[1]
+        Not 0 once the call is to end; what it leaves then is incomplete.
 
     Returns
     -------
@@ -155,6 +167,8 @@ def race_rows(
     base = part << np.int64(32)
     filled: Whole = np.int64(size)
     for row in range(first, rows):
+        if row & CHECK_MASK == 0 and is_set(stop):
+            break
         if live.shape[0] > 0 and live[row] == 0:
             continue
         weight = 1.0 if uniform or weights.shape[0] == 0 else np.float64(weights[row])
@@ -172,9 +186,15 @@ def race_rows(
 
 @kernel
 def finish_race(
-    keys: NDArray[np.float64], tags: NDArray[np.int32], items: NDArray[np.int64], marks: NDArray[np.int64], first: np.int64, size: np.int64
+    keys: NDArray[np.float64],
+    tags: NDArray[np.int32],
+    items: NDArray[np.int64],
+    marks: NDArray[np.int64],
+    first: np.int64,
+    size: np.int64,
+    stop: NDArray[np.int64],
 ) -> None:
-    """Sort the last elements of a race's heap in order of arrival, in place; arrays as in `race_rows`.
+    """Sort the last elements of a race's heap in order of arrival, in place; arrays and ``stop`` as in `race_rows`.
 
     Parameters
     ----------
@@ -184,6 +204,8 @@ def finish_race(
         Elements in the heap before.
     """
     for last in range(size - 1, max(first, np.int64(1)) - 1, -1):
+        if last & CHECK_MASK == 0 and is_set(stop):
+            return
         key, tag, item, mark = keys[last], tags[last], items[last], marks[last]
         keys[last], tags[last], items[last], marks[last] = keys[0], tags[0], items[0], marks[0]
         _sink(keys, tags, items, marks, last, key, tag, item, mark)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import Whole, inlined, kernel, u32_at
+from graphkit.jit import CHECK_MASK, Whole, inlined, is_set, kernel, u32_at
 from graphkit.rng import below, derive, unit, word
 from graphkit.successive import plus
 from storaged.kernel.distinct import REJECTIONS
@@ -13,6 +13,8 @@ from storaged.kernel.near import FEW, PLACES, by_weight, fetch, heavy, runs_of
 from storaged.kernel.race import arrival, finish, offer
 from storaged.kernel.shuffle import spot
 from storaged.kernel.timed import shuffled
+
+_NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
 @inlined
@@ -71,6 +73,7 @@ def _successive(
     heap_keys: NDArray[np.float64],
     heap_tags: NDArray[np.int32],
     drawn: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> Whole:
     """Different near edges by weight: draws, repeats rejected, and after too many in a row a race among the rest; gives how many there are."""
     count = drawn.shape[0]
@@ -83,6 +86,8 @@ def _successive(
             )
         )  # fmt: skip
         attempt += 1
+        if attempt & CHECK_MASK == 0 and is_set(stop):
+            return found
         there = np.int64(spot(marks, chosen, shift))
         if marks[there] >= 0:
             refused += 1
@@ -97,13 +102,15 @@ def _successive(
         heap, tags, rest = heap_keys[: count - kept], heap_tags[: count - kept], drawn[kept:]
         size = np.int64(0)
         for at in range(near):
+            if at & CHECK_MASK == CHECK_MASK and is_set(stop):
+                return kept
             weight = heavy(np.int64(at), firsts, sizes, types, part, order, weights)
             if weight > 0.0 and marks[spot(marks, np.int64(at), shift)] < 0:
                 arrives = arrival(word(race_key, np.uint64(at)), weight)
                 if size == heap.shape[0] and arrives > heap[0]:
                     continue
                 size = np.int64(offer(heap, tags, rest, rest, size, arrives, np.int32(0), np.int64(at), np.int64(at)))
-        finish(heap, tags, rest, rest, size)
+        finish(heap, tags, rest, rest, size, stop)
         found = np.int64(kept + size)
     for k in range(kept):
         marks[used[k]] = -1
@@ -112,14 +119,16 @@ def _successive(
 
 @kernel
 def _left(drawn: NDArray[np.int64], found: Whole, near: Whole, firsts: NDArray[np.int64], sizes: NDArray[np.int64], types: NDArray[np.int64],
-          part: Whole, order: NDArray[np.uint64], weights: NDArray[np.uint64]) -> float:  # fmt: skip
+          part: Whole, order: NDArray[np.uint64], weights: NDArray[np.uint64], stop: NDArray[np.int64]) -> float:  # fmt: skip
     """What the near edges weigh that were not drawn."""
-    taken = np.sort(drawn[:found])
-    met, high, low = np.int64(0), 0.0, 0.0
+    taken = np.zeros((near >> 6) + 1, np.uint64)
+    for k in range(found):
+        taken[drawn[k] >> 6] |= _ONE << np.uint64(drawn[k] & 63)
+    high, low = 0.0, 0.0
     for at in range(near):
-        if met < found and taken[met] == at:
-            met += 1
-        else:
+        if at & CHECK_MASK == CHECK_MASK and is_set(stop):
+            break
+        if taken[at >> 6] >> np.uint64(at & 63) & _ONE == _NONE:
             high, low = plus(high, low, heavy(np.int64(at), firsts, sizes, types, part, order, weights))
     return high + low
 
@@ -147,6 +156,7 @@ def draw_ranged(
     totals: NDArray[np.float64],
     counts: NDArray[np.float64],
     rests: NDArray[np.float64],
+    stop: NDArray[np.int64],
 ) -> None:
     """Draw from the edges of each node whose keys are in some runs.
 
@@ -176,6 +186,8 @@ def draw_ranged(
         What the near edges of each node weigh, and how many there are.
     rests : float64[m], out
         What those of them weigh that were not drawn; 0 where there are at most ``count``.
+    stop : int64[1]
+        Not 0 once the call is to end; what it leaves then is incomplete.
 
     Notes
     -----
@@ -194,8 +206,7 @@ def draw_ranged(
     starts, degrees, firsts = np.empty(runs, np.int64), np.empty(runs, np.int64), np.empty(runs, np.int64)
     sizes, before = np.empty(runs, np.int64), np.empty(runs, np.int64)
     piece_of, piece_places = np.empty(runs * PLACES, np.int64), np.empty(runs * PLACES, np.int64)
-    sums, masses = np.empty(runs * PLACES, np.float64), np.empty(FEW, np.float64)
-    drawn = np.empty(count, np.int64)
+    sums, masses, drawn = np.empty(runs * PLACES, np.float64), np.empty(FEW, np.float64), np.empty(count, np.int64)
     for i in range(rows.shape[0]):
         fetch(i, parts, rows, indptr, order, keys, weights, trees)
         part, near, pieces, total, even, found = parts[i], 0, 0, 0.0, True, np.int64(0)
@@ -210,6 +221,8 @@ def draw_ranged(
             if replace:
                 found = np.int64(count)
                 for k in range(count):
+                    if k & CHECK_MASK == CHECK_MASK and is_set(stop):
+                        return
                     w = word(own, np.uint64(k))
                     if even:
                         drawn[k] = np.int64(below(w, np.uint64(near)))
@@ -224,7 +237,7 @@ def draw_ranged(
                         drawn[found] = at
                         found += 1
             elif even:
-                shuffled(own, near, count, shift, marks, values, used, drawn)
+                shuffled(own, near, count, shift, marks, values, used, drawn, stop)
                 found = np.int64(count)
             elif near <= FEW and pieces == near:  # each piece is an edge, and none weighs nothing
                 _eliminated(own, near, firsts, sizes, types, part, order, weights, sums, masses, drawn)
@@ -232,10 +245,12 @@ def draw_ranged(
             else:
                 found = np.int64(_successive(
                     own, derive(race_key, np.uint64(positions[i])), near, pieces, total, piece_of, piece_places, sums, starts, degrees, firsts,
-                    sizes, before, types, part, order, weights, trees, shift, marks, used, heap_keys, heap_tags, drawn,
+                    sizes, before, types, part, order, weights, trees, shift, marks, used, heap_keys, heap_tags, drawn, stop,
                 ))  # fmt: skip
+            if is_set(stop):
+                return
             if want_rests and not replace and near > count:
-                rests[i] = _left(drawn, found, near, firsts, sizes, types, part, order, weights)
+                rests[i] = _left(drawn, found, near, firsts, sizes, types, part, order, weights, stop)
         for k in range(count):
             kind, place = np.int64(-1), np.int64(-1)
             if k < found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import Whole, inlined, prefetch_at
+from graphkit.jit import CHECK_MASK, Whole, inlined, is_set, prefetch_at
 from graphkit.rng import GOLDEN, below, below_short, word
 
 DIRECT = 1 << 12
@@ -37,12 +37,15 @@ def shuffle(
     values: NDArray[np.int64],
     used: NDArray[np.int64],
     slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> None:
     """The first ``count`` of a Fisher-Yates shuffle of a row, whose array is kept only where it was touched."""
     if degree <= DIRECT:
         _short(key, start, degree, count, base, touched, used, slots)
     else:
         for k in range(count):
+            if k & CHECK_MASK == CHECK_MASK and is_set(stop):
+                return
             chosen = k + np.int64(below(word(key, np.uint64(k)), np.uint64(degree - k)))
             there, here = np.int64(spot(marks, chosen, shift)), np.int64(spot(marks, k, shift))
             # Position k is never looked at again: what stood there goes to where the chosen one was.

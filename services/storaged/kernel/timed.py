@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import Whole, f32_at, f64_at, i64_at, inlined, kernel, u32_at
+from graphkit.jit import CHECK_MASK, Whole, f32_at, f64_at, i64_at, inlined, is_set, kernel, u32_at
 from graphkit.rng import below, derive, unit, word
 from storaged.kernel.distinct import REJECTIONS
 from storaged.kernel.race import arrival, finish, offer
@@ -92,6 +92,7 @@ def _latest(
     when: NDArray[np.uint64],
     order: NDArray[np.uint64],
     drawn: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> Whole:
     """The latest ``count`` seen edges, the latest first; of equal times those of a later edge type, then of a later slot, come first.
 
@@ -99,6 +100,8 @@ def _latest(
     """
     found = np.int64(0)
     while found < count:
+        if found & CHECK_MASK == CHECK_MASK and is_set(stop):
+            break
         first, newest = np.int64(-1), np.int64(0)
         for t in range(sizes.shape[0]):
             if sizes[t] > 0:
@@ -124,9 +127,12 @@ def shuffled(
     values: NDArray[np.int64],
     used: NDArray[np.int64],
     drawn: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> None:
     """The first ``count`` of a Fisher-Yates shuffle of the seen edges, whose array is kept only where it was touched."""
     for k in range(count):
+        if k & CHECK_MASK == CHECK_MASK and is_set(stop):
+            return
         chosen = k + np.int64(below(word(key, np.uint64(k)), np.uint64(seen - k)))
         here = np.int64(spot(marks, np.int64(k), shift))
         moved = values[here] if marks[here] >= 0 else np.int64(k)
@@ -157,6 +163,7 @@ def _successive(
     heap_keys: NDArray[np.float64],
     heap_tags: NDArray[np.int32],
     drawn: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> Whole:
     """Different seen edges by weight: draws, repeats rejected, and after too many in a row a race among the rest; gives how many there are."""
     count = drawn.shape[0]
@@ -164,6 +171,8 @@ def _successive(
     while found < count and refused < REJECTIONS:
         chosen = np.int64(_by_weight(unit(word(key, np.uint64(attempt))) * total, starts, sizes, masses, part, sums))
         attempt += 1
+        if attempt & CHECK_MASK == 0 and is_set(stop):
+            return found
         there = np.int64(spot(marks, chosen, shift))
         if marks[there] >= 0:
             refused += 1
@@ -178,13 +187,15 @@ def _successive(
         keys, tags, rest = heap_keys[: count - kept], heap_tags[: count - kept], drawn[kept:]
         size = np.int64(0)
         for at in range(seen):
+            if at & CHECK_MASK == CHECK_MASK and is_set(stop):
+                return kept
             weight = _heavy(np.int64(at), starts, sizes, part, order, weights)
             if weight > 0.0 and marks[spot(marks, np.int64(at), shift)] < 0:
                 arrives = arrival(word(race_key, np.uint64(at)), weight)
                 if size == keys.shape[0] and arrives > keys[0]:
                     continue
                 size = np.int64(offer(keys, tags, rest, rest, size, arrives, np.int32(0), np.int64(at), np.int64(at)))
-        finish(keys, tags, rest, rest, size)
+        finish(keys, tags, rest, rest, size, stop)
         found = np.int64(kept + size)
     for k in range(kept):
         marks[used[k]] = -1
@@ -209,6 +220,7 @@ def draw_timed(
     sums: NDArray[np.uint64],
     which: NDArray[np.int32],
     slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> None:
     """Draw from the edges that each node sees.
 
@@ -235,6 +247,8 @@ def draw_timed(
         Edge types, as places in the union; -1 for none. Empty where there is one type.
     slots : int64[m * count], out
         -1 for none.
+    stop : int64[1]
+        Not 0 once the call is to end; what it leaves then is incomplete.
 
     Notes
     -----
@@ -270,10 +284,12 @@ def draw_timed(
         if seen > 0 and total > 0.0:
             own = derive(key, np.uint64(positions[i]))
             if how == LAST:
-                found = np.int64(_latest(count, starts, sizes, part, when, order, drawn))
+                found = np.int64(_latest(count, starts, sizes, part, when, order, drawn, stop))
             elif replace:
                 found = np.int64(count)
                 for k in range(count):
+                    if k & CHECK_MASK == CHECK_MASK and is_set(stop):
+                        return
                     w = word(own, np.uint64(k))
                     if how == WEIGHTED:
                         drawn[k] = _by_weight(unit(w) * total, starts, sizes, masses, part, sums)
@@ -281,19 +297,22 @@ def draw_timed(
                         drawn[k] = np.int64(below(w, np.uint64(seen)))
             elif seen <= count:
                 for at in range(seen):
+                    if at & CHECK_MASK == CHECK_MASK and is_set(stop):
+                        return
                     if how == UNIFORM or _heavy(np.int64(at), starts, sizes, part, order, weights) > 0.0:
                         drawn[found] = at
                         found += 1
             elif how == UNIFORM:
-                shuffled(own, seen, count, shift, marks, values, used, drawn)
+                shuffled(own, seen, count, shift, marks, values, used, drawn, stop)
                 found = np.int64(count)
             else:
                 race = derive(race_key, np.uint64(positions[i]))
-                found = np.int64(
-                    _successive(
-                        own, race, seen, total, starts, sizes, masses, part, order, weights, sums, shift, marks, used, heap_keys, heap_tags, drawn
-                    )
-                )
+                found = np.int64(_successive(
+                    own, race, seen, total, starts, sizes, masses, part, order, weights, sums, shift, marks, used, heap_keys, heap_tags, drawn,
+                    stop,
+                ))  # fmt: skip
+        if is_set(stop):
+            return
         for k in range(count):
             kind, place = np.int64(-1), np.int64(-1)
             if k < found:

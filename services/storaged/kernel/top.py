@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import inlined, kernel
+from graphkit.jit import CHECK_MASK, inlined, is_set, kernel
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -62,6 +62,7 @@ def feed(
     orders: I64,
     which: I32,
     slots: I64,
+    stop: I64,
 ) -> None:
     """Offer every slot of one edge type to the heaps of its rows.
 
@@ -81,6 +82,8 @@ def feed(
     sizes : int64[m], inout
     weights, ids, orders, which, slots : float32, int64, int64, int32, int64 [m * count], inout
         The heaps, the entry to leave first on top.
+    stop : int64[1]
+        Not 0 once the call is to end; what it leaves then is incomplete.
     """
     for i in range(rows.shape[0]):
         row = rows[i]
@@ -88,6 +91,8 @@ def feed(
             continue
         base = np.int64(i) * count
         for slot in range(indptr[row], indptr[row + 1]):
+            if slot & CHECK_MASK == 0 and is_set(stop):
+                return
             weight = given[slot] if given.shape[0] > 0 else np.float32(1.0)
             order = met[i]
             met[i] += 1
@@ -110,10 +115,12 @@ def feed(
 
 
 @kernel
-def drain(count: np.int64, sizes: I64, weights: F32, ids: I64, orders: I64, which: I32, slots: I64) -> None:
-    """Sort every heap in place, heaviest first."""
+def drain(count: np.int64, sizes: I64, weights: F32, ids: I64, orders: I64, which: I32, slots: I64, stop: I64) -> None:
+    """Sort every heap in place, heaviest first; arrays and ``stop`` as of `feed`."""
     for i in range(sizes.shape[0]):
         base = np.int64(i) * count
         for size in range(sizes[i] - 1, 0, -1):
+            if size & CHECK_MASK == 0 and is_set(stop):
+                return
             _swap(weights, ids, orders, which, slots, base, base + size)
             _sink(weights, ids, orders, which, slots, base, np.int64(size))

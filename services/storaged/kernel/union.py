@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkit.jit import f32_at, i64_at, kernel
+from graphkit.jit import CHECK_MASK, f32_at, i64_at, is_set, kernel
 from graphkit.rng import word
 from storaged.kernel.race import arrival, finish, offer
 
@@ -23,6 +23,7 @@ def race_union(
     keys: NDArray[np.float64],
     which: NDArray[np.int32],
     slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> None:
     """Run one edge type's neighbors through the nodes' races over a union of edge types.
 
@@ -44,6 +45,8 @@ def race_union(
         Neighbors kept so far.
     keys, which, slots : float64[m * count], int32[m * count], int64[m * count], in and out
         A heap per node, its elements (key, type, slot).
+    stop : int64[1]
+        Not 0 once the call is to end; what it leaves then is incomplete.
     """
     for i in range(rows.shape[0]):
         if rows[i] < 0:
@@ -53,6 +56,8 @@ def race_union(
         own_keys, own_which, own_slots = keys[own], which[own], slots[own]
         size = sizes[i]
         for slot in range(start, indptr[rows[i] + 1]):
+            if slot & CHECK_MASK == 0 and is_set(stop):
+                return
             weight = 1.0 if weights.shape[0] == 0 else np.float64(weights[slot])
             if not weight > 0.0:
                 continue
@@ -76,12 +81,15 @@ def finish_union(
     keys: NDArray[np.float64],
     which: NDArray[np.int32],
     slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> None:
     """Order the nodes' races and pad them with -1; arrays as in `race_union`."""
     for i in range(sizes.shape[0]):
         own = slice(i * count, (i + 1) * count)
         if degrees[i] > count:
-            finish(keys[own], which[own], slots[own], slots[own], sizes[i])
+            finish(keys[own], which[own], slots[own], slots[own], sizes[i], stop)
+            if is_set(stop):
+                return
         for k in range(sizes[i], count):
             slots[i * count + k] = -1
             which[i * count + k] = -1
@@ -99,6 +107,7 @@ def race_neighbors(
     weights: NDArray[np.uint64],
     which: NDArray[np.int32],
     slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> None:
     """Draw edges of a union of edge types to different neighbors, in the order of successive draws.
 
@@ -117,6 +126,8 @@ def race_neighbors(
         Addresses of float32[slots]; 0: all 1.
     which, slots : int32[m * count], int64[m * count], out
         Edge types, as places in the union, and slots; padded with -1.
+    stop : int64[1]
+        Not 0 once the call is to end; what it leaves then is incomplete.
 
     Notes
     -----
@@ -130,11 +141,17 @@ def race_neighbors(
         own = slice(i * count, (i + 1) * count)
         own_which, own_slots = which[own], slots[own]
         size = np.int64(0)
+        if is_set(stop):
+            return
         if rows[i] >= 0:
             part = parts[i]
             for t in range(types):
                 at[t], stops[t] = i64_at(indptr[t, part], rows[i]), i64_at(indptr[t, part], rows[i] + 1)
+            turn = 0
             while True:
+                turn += 1
+                if turn & CHECK_MASK == 0 and is_set(stop):
+                    return
                 # The next neighbor: the smallest id of the first type that has one left.
                 lead = -1
                 node = np.int64(0)
@@ -159,7 +176,7 @@ def race_neighbors(
                         at[t] += 1
                 if first < np.inf and not (size == count and first > keys[0]):
                     size = np.int64(offer(keys, own_which, own_slots, own_slots, size, first, kind, chosen, chosen))
-            finish(keys, own_which, own_slots, own_slots, size)
+            finish(keys, own_which, own_slots, own_slots, size, stop)
         for k in range(size, count):
             own_which[k] = -1
             own_slots[k] = -1

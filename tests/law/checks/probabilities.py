@@ -16,7 +16,9 @@ from tests.law.checks.basis import nodes_of, require, star_of, web_of
 from graphkit.jit import settled
 from graphkit.successive import given_earlier
 from storaged import draw
+from storaged.draw.blocks import never
 from storaged.draw.probability import Drawn, Source, place_probabilities
+from storaged.draw.stops import Stop
 
 PRECISION = 1e-14
 """Largest relative error of a probability."""
@@ -76,7 +78,7 @@ def every_order_has_its_probability(scale: float) -> None:
                 slots=settled(slot_of[orders].ravel()),
             )
             out = np.zeros(m * count)
-            place_probabilities(drawn, replace=False, out=out)
+            place_probabilities(drawn, replace=False, out=out, stop=Stop(never))
             found = out.reshape(m, count)[::-1]
             for order, row in zip(orders.tolist(), found, strict=True):
                 require_close(row, exact(flat, order), f"{order} of {kinds}")

@@ -107,6 +107,7 @@ def rows_come_from_64_bits(scale: float) -> None:
             addresses_of([nbr]),
             out,
             np.empty(0, np.int64),
+            np.zeros(1, np.int64),
         )
         return int(out[0])
 
@@ -139,7 +140,7 @@ def unions_are_exact(scale: float) -> None:
 
         def type_of(wanted: int, measures: NDArray[np.float64] = measures) -> int:
             which = np.empty(1, np.int32)
-            neighbors.choose_types(settled(np.array([key_with_word(wanted)], np.uint64)), measures, np.int64(1), which)
+            neighbors.choose_types(settled(np.array([key_with_word(wanted)], np.uint64)), measures, np.int64(1), which, np.zeros(1, np.int64))
             return int(which[0])
 
         reached = np.cumsum(sums) / np.sum(sums)

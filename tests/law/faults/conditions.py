@@ -115,7 +115,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("marks[spot(marks, np.int64(at), shift)] < 0", "marks[spot(marks, np.int64(at), shift)] < 99"),
     ),
     change("slots of the first run", "tempting", RANGED, ("firsts[run] + place))", "firsts[0] + place))")),
-    change("what was drawn among what is left", "tempting", RANGED, ("if met < found and taken[met] == at:", "if met < 0:")),
+    change("what was drawn among what is left", "tempting", RANGED, ("& _ONE == _NONE:", "& _ONE != np.uint64(2):")),
     change("the order of the other end", "classic", NEAR, ("return of.out if direction == OUT else of.into", "return of.out")),
     change("uniform draws told by weight", "tempting", NEAR, ("side.weights[:0] if self.uniform else side.weights", "side.weights")),
     change("shares of all edges", "stale totals", NEAR, ("drawn.totals, settled(at)", "drawn.totals * 2, settled(at)")),

@@ -89,7 +89,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "drawn edges left in the rest",
         "classic",
         PROBABILITY,
-        ("if met < size and drawn[met] == slot:", "if met < size and drawn[size - 1] == slot:"),
+        ("& _ONE != _NONE:", "& _ONE == np.uint64(2):"),
     ),
     change(
         "whole rows with probabilities of draws",
