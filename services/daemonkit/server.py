@@ -150,9 +150,15 @@ class _Turns(grpc.GenericRpcHandler):
 
 
 def refused(error: Exception) -> AsterismError:
-    """``error`` as one of ours: anything else is a fault of ours, logged once under an id that the caller is told."""
+    """Return the typed error of an exception; one that is not expected is Internal, and logged under an id.
+
+    A request that the process has not enough memory for is Busy: memory may be free later, and a smaller request may fit.
+    """
     if isinstance(error, AsterismError):
         return error
+    if isinstance(error, MemoryError):
+        logger.warning("memory_short", extra={"cause": str(error)})
+        return Busy(f"not enough memory for the request ({error or 'allocation failed'}); send smaller requests, or give the daemon more memory")
     number = secrets.token_hex(4)
     logger.error("call_crashed", exc_info=error, extra={"error_id": number})
     return Internal(f"a fault inside the daemon; its log has the story under {number}")

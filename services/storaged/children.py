@@ -22,7 +22,7 @@ from asterism_proto.fingerprints import LoadFingerprint
 from storaged.build.progress import Progress
 from storaged.folders import Folders
 from storaged.orders import REMAKE, Order
-from storaged.store.disk import refusal
+from storaged.store.disk import memory_refusal, refusal
 
 TASK = "task.json"
 _PR_SET_PDEATHSIG = 1
@@ -126,6 +126,9 @@ def main(arguments: list[str], work: Callable[[Path, Progress], dict[str, Any]],
         return 1
     except OSError as error:
         progress.say({"failed": f"Unavailable: {refusal(error, Path(arguments[0]).parent).message}"})
+        return 1
+    except MemoryError as error:
+        progress.say({"failed": f"Unavailable: {memory_refusal(error).message}"})
         return 1
     except Exception as error:
         # The process's last word, whatever it was: storaged reads this line, not a traceback.

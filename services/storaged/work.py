@@ -30,7 +30,7 @@ from storaged import children
 from storaged.archive.transfer import KINDS, Transfer
 from storaged.folders import Folders
 from storaged.orders import FAILED, FINISHED, QUEUED, REMAKE, RUNNING, STOPPED, Order, Progress, Run
-from storaged.store.disk import refusal
+from storaged.store.disk import memory_refusal, refusal
 from storaged.store.graph import GraphStore
 
 logger = logging.getLogger(__name__)
@@ -94,6 +94,8 @@ class _Build:
             self._tell(STOPPED if self._cancelled else FAILED, cause=cause, permanent=permanent)
         except OSError as error:
             self._tell(STOPPED if self._cancelled else FAILED, cause=refusal(error, self._work.folders.data).message)
+        except MemoryError as error:
+            self._tell(STOPPED if self._cancelled else FAILED, cause=memory_refusal(error).message)
         except Exception as error:  # whatever it was, metad has to hear of it
             logger.exception("build_crashed", extra={"job": self.order.job_id})
             self._tell(FAILED, cause=redacted(repr(error)))
@@ -249,7 +251,7 @@ class _Build:
             self._clear()
             self._tell(FAILED, cause=str(last["failed"]), permanent=bool(last.get("permanent")))
         else:
-            why = "; a mapped file could not be written: is the disk full?" if code == -signal.SIGBUS else ""
+            why = _SIGNALS.get(code, "")
             self._tell(FAILED, cause=f"the task's process ended with {code} and no word{why}. {tail[-500:]}")
             logger.error("build_died", extra={"job": self.order.job_id, "code": code, "stderr": tail})
 
@@ -257,6 +259,15 @@ class _Build:
         """Remove what an export has left half done here. What a build has done stays: another attempt goes on from there."""
         if self.order.kind == "export-tables" and "to" not in self.order.options:
             shutil.rmtree(children.export_folder(self.order, self._work.folders), ignore_errors=True)
+
+
+_OUT_OF_MEMORY = "; the system or a library ends a process so when memory is short: give it more memory, and recover the job"
+_SIGNALS = {
+    -signal.SIGBUS: "; a mapped file could not be written: is the disk full?",
+    -signal.SIGKILL: _OUT_OF_MEMORY,
+    -signal.SIGABRT: _OUT_OF_MEMORY,
+}
+"""Likely causes of a child that ended by a signal, by exit status."""
 
 
 class Work:

@@ -1,4 +1,4 @@
-"""A disk that is full, met before it is too late, and named."""
+"""Typed errors of what the operating system refuses: a full disk, files that fail, too little memory."""
 
 from __future__ import annotations
 
@@ -21,4 +21,12 @@ def refusal(error: OSError, path: Path) -> AsterismError:
     where = error.filename or path
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Unavailable(f"{where}: the disk is full; free space and do it again")
+    if error.errno == errno.ENOMEM:
+        return Unavailable(f"{where}: not enough memory; give storaged more memory and do it again")
     return Unavailable(f"{where}: {error.strerror or error}")
+
+
+def memory_refusal(error: MemoryError) -> AsterismError:
+    """Return the typed error of a task that its process had not enough memory for."""
+    cause = f" ({error})" if str(error) else ""
+    return Unavailable(f"not enough memory for the task{cause}; give storaged more memory, or lower concurrent_tasks, and recover the job")
