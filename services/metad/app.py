@@ -7,7 +7,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from asterism_proto.errors import Corrupt
+from asterism_proto.errors import Conflict, Corrupt
 from asterism_proto.methods import BEATS, CATALOG
 from asterism_proto.v1 import metad_pb2 as mpb
 from daemonkit.calls import Handler
@@ -44,10 +44,10 @@ class Metad:
             self._store = RocksStore(settings.data / "catalog")
             undo.callback(self._store.close)
             try:
-                self.rooms = Rooms(settings, store=self._store, uuid=self._identity.uuid, clock=steady())
-            except Corrupt as error:
+                self.rooms = Rooms(settings, store=self._store, uuid=self._identity.uuid, moved=self._identity.incarnation == 1, clock=steady())
+            except (Corrupt, Conflict) as error:
                 path = str(settings.data / "catalog")
-                raise error if path in error.message else Corrupt(f"{path}: {error.message}") from error
+                raise error if path in error.message else type(error)(f"{path}: {error.message}") from error
             undo.pop_all()
         self.handlers: dict[str, Handler] = {**self.rooms.catalog_handlers, **self.rooms.beats_handlers}
         self.metrics = Metrics("metad")

@@ -25,8 +25,8 @@ from metad.upkeep import Upkeep
 class Rooms:
     """Everything that a metad knows and does."""
 
-    def __init__(self, settings: MetadSettings, *, store: MetaStore, uuid: str, clock: Clock) -> None:
-        self.catalog = Catalog(store, folder_uuid=uuid, pin_rules=settings.pin_rules(), now_ms=clock())
+    def __init__(self, settings: MetadSettings, *, store: MetaStore, uuid: str, moved: bool = True, clock: Clock) -> None:
+        self.catalog = Catalog(store, folder_uuid=uuid, moved=moved, pin_rules=settings.pin_rules(), now_ms=clock())
         self.store = store = self.catalog.store
         # Above every revision of an earlier process on this store, so that a poll never waits for a past that was longer than ours.
         self.board = Board(self.catalog.start << 32)

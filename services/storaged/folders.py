@@ -24,6 +24,8 @@ class Folders:
         """The newest position of metad's catalog that was acted on."""
         self.quarantine = data / "quarantine"
         """What was ordered away and is not unlinked yet."""
+        self.running = data / "running"
+        """Seconds that storageds have run on the folder, over all starts."""
         self.clean = data / "CLEAN"
         """There after a clean stop only: without it, images are verified whole before they are served."""
 

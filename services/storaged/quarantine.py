@@ -1,7 +1,8 @@
 """Quarantine: keeps folders that metad ordered removed for a grace period before they are deleted.
 
 ``<data>/quarantine/<entry>/data`` is the folder itself, moved there by one rename; ``entry.json``
-beside it records its origin and the reason. An entry is deleted when its grace period is over.
+beside it records its origin and the reason. An entry is deleted when its grace period is over,
+which is counted in seconds that a storaged has run on the folder: no jump of the wall clock ends it.
 The oldest entries are deleted earlier while all entries together exceed a limit or the disk is
 short of room. Files that are hard links to files of a served version count in full, although
 deleting them frees nothing.
@@ -13,6 +14,7 @@ back while no storaged has the folder open.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import json
 import logging
@@ -21,8 +23,9 @@ import shutil
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from asterism_proto.durable import write_durably
@@ -46,7 +49,41 @@ class Entry:
     """Its original path, relative to the data folder."""
     reason: str
     quarantined_ms: int
+    """By the wall clock."""
     bytes: int
+    running_s: float = -1.0
+    """Running time at which it was quarantined; -1: by a release that did not record it."""
+
+
+class RunningTime:
+    """Seconds that storageds have run on a folder, over all starts.
+
+    Parameters
+    ----------
+    file : Path
+    monotonic : callable, optional
+    """
+
+    def __init__(self, file: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._file, self._monotonic = file, monotonic
+        self._before_s, self._began = self._read(), monotonic()
+
+    def now(self) -> float:
+        """Return the running time."""
+        return self._before_s + self._monotonic() - self._began
+
+    def save(self) -> None:
+        """Record it. What was not recorded before a kill is not counted: entries stay longer."""
+        content = f"{self.now():.0f}"
+        with contextlib.suppress(OSError):  # a full disk
+            write_durably(self._file, f"{content} {zlib.crc32(content.encode())}".encode())
+
+    def _read(self) -> float:
+        try:
+            content, _, checksum = self._file.read_text().partition(" ")
+            return float(content) if int(checksum) == zlib.crc32(content.encode()) else 0.0
+        except (OSError, ValueError):
+            return 0.0
 
 
 class Quarantine:
@@ -63,6 +100,8 @@ class Quarantine:
         While the disk has less free, the oldest entries are deleted early.
     now : callable, optional
         Seconds since the epoch.
+    monotonic : callable, optional
+        Seconds of a clock that is never set.
     """
 
     def __init__(
@@ -73,18 +112,29 @@ class Quarantine:
         limit_bytes: int,
         free_bytes: int,
         now: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._running = RunningTime(folders.running, monotonic)
         self._folders, self._now = folders, now
         self._grace_s, self._limit_bytes, self._free_bytes = grace_s, limit_bytes, free_bytes
         self._lock = threading.Lock()
         self._doomed: list[Path] = []
         """Folders to delete at the next `purge`, renamed so that nothing opens them."""
-        self._entries = {entry.name: entry for entry in _entries(folders)}
+        self._entries = {entry.name: self._dated(entry) for entry in _entries(folders)}
+
+    def _dated(self, entry: Entry) -> Entry:
+        """An entry whose age is known: one of no age, or of a time to come, is as old as this start."""
+        known = 0 <= entry.running_s <= self._running.now()
+        return entry if known else replace(entry, running_s=self._running.now())
 
     def entries(self) -> list[Entry]:
         """Return the entries, oldest first."""
         with self._lock:
-            return sorted(self._entries.values(), key=lambda entry: entry.quarantined_ms)
+            return sorted(self._entries.values(), key=lambda entry: (entry.running_s, entry.quarantined_ms))
+
+    def close(self) -> None:
+        """Record how long this storaged has run."""
+        self._running.save()
 
     def take(self, path: Path, reason: str) -> None:
         """Move a folder into quarantine by one rename, or, on a disk short of room, delete it at the next `purge`."""
@@ -111,7 +161,7 @@ class Quarantine:
             while (folder := self._folders.quarantine / name).exists():
                 name += "+"
             folder.mkdir(parents=True)
-            entry = Entry(name=name, origin=str(relative), reason=reason, quarantined_ms=now_ms, bytes=0)
+            entry = Entry(name=name, origin=str(relative), reason=reason, quarantined_ms=now_ms, bytes=0, running_s=self._running.now())
             write_durably(folder / ENTRY, json.dumps(asdict(entry)).encode())
             make(folder / DATA)
             _sync(origin.parent)
@@ -123,7 +173,7 @@ class Quarantine:
         """Move the newest entry of ``path`` back to its place, if there is one and the place is free."""
         with self._lock:
             origin = str(path.relative_to(self._folders.data))
-            found = max((e for e in self._entries.values() if e.origin == origin), key=lambda e: e.quarantined_ms, default=None)
+            found = max((e for e in self._entries.values() if e.origin == origin), key=lambda e: (e.running_s, e.quarantined_ms), default=None)
             if found is None or path.exists():
                 return False
             _restore(self._folders, found)
@@ -134,6 +184,7 @@ class Quarantine:
     def purge(self) -> list[Entry]:
         """Delete the entries that are due and folders without data; return the deleted entries."""
         gone = []
+        self._running.save()
         with self._lock:
             doomed, self._doomed = self._doomed, []
         for path in doomed:
@@ -154,7 +205,7 @@ class Quarantine:
         if not entries:
             return None
         oldest = entries[0]
-        over = self._now() * 1000 >= oldest.quarantined_ms + self._grace_s * 1000
+        over = self._running.now() >= oldest.running_s + self._grace_s
         crowded = sum(entry.bytes for entry in entries) > self._limit_bytes
         return oldest if over or crowded or self._short() else None
 
@@ -188,13 +239,7 @@ def _entries(folders: Folders) -> list[Entry]:
 
 
 def _measured(folder: Path, entry: Entry) -> Entry:
-    return Entry(
-        name=folder.name,
-        origin=entry.origin,
-        reason=entry.reason,
-        quarantined_ms=entry.quarantined_ms,
-        bytes=used_bytes(folder / DATA),
-    )
+    return replace(entry, name=folder.name, bytes=used_bytes(folder / DATA))
 
 
 def _restore(folders: Folders, entry: Entry) -> None:

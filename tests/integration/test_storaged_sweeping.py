@@ -33,7 +33,15 @@ class Place:
     def __init__(self, data: Path, *, interval_s: float = 3600.0, grace_s: float = 100.0, limit_bytes: int = 1 << 40, free_bytes: int = 0) -> None:
         self.folders = Folders(data)
         self.now_s = 1_700_000_000.0
-        self.quarantine = Quarantine(self.folders, grace_s=grace_s, limit_bytes=limit_bytes, free_bytes=free_bytes, now=lambda: self.now_s)
+        self.wall_s = 1_700_000_000.0
+        self.quarantine = Quarantine(
+            self.folders,
+            grace_s=grace_s,
+            limit_bytes=limit_bytes,
+            free_bytes=free_bytes,
+            now=lambda: self.wall_s,
+            monotonic=lambda: self.now_s,
+        )
         self.follows = True
         self.busy: set[int] = set()
         self.dead: Callable[[int, Sequence[int]], Sequence[int]] = lambda space_id, loads: []
@@ -201,9 +209,10 @@ def test_quarantine_ends_by_time_and_before_by_size_oldest_first(tmp_path: Path)
         place.quarantine.take(place.folders.build(1, job), "test")
         place.now_s += 10
     assert [entry.origin for entry in place.quarantine.purge()] == ["spaces/1/builds/20"]
+    place.quarantine.close()
     again = Place(tmp_path)
     assert again.quarantined() == ["spaces/1/builds/21", "spaces/1/builds/22"], "a restart knows them"
-    again.now_s += 111
+    again.now_s += 81  # 30 s have passed before
     assert [entry.origin for entry in again.quarantine.purge()] == ["spaces/1/builds/21"]
     short = Place(tmp_path, free_bytes=1 << 62)
     assert [entry.origin for entry in short.quarantine.purge()] == ["spaces/1/builds/22"], "the disk is short of room"
@@ -213,6 +222,44 @@ def test_quarantine_ends_by_time_and_before_by_size_oldest_first(tmp_path: Path)
     short.quarantine.purge()
     assert list((place.folders.space(1) / "builds").iterdir()) == [], "it goes at once"
     place.holdings.close()
+
+
+def test_no_wall_clock_ends_the_grace_of_quarantine(tmp_path: Path) -> None:
+    day_s = 86_400.0
+    place = Place(tmp_path, grace_s=day_s)
+    place.holdings.apply([SPACE])
+    place.wall_s = 0.0  # a clock that was not set yet
+    place.make("builds/20")
+    place.quarantine.take(place.folders.build(1, 20), "test")
+    for wall_s in (1_700_000_000.0, 1_700_000_000.0 + 10 * day_s, 0.0):
+        place.wall_s = wall_s
+        assert place.quarantine.purge() == []
+        place.now_s += day_s / 8
+        place.quarantine.close()
+        place = Place(tmp_path, grace_s=day_s)  # it starts again
+        place.wall_s = wall_s
+        assert place.quarantine.purge() == []
+    place.now_s += day_s / 2
+    assert place.quarantine.purge() == []
+    place.now_s += day_s / 8 + 1
+    assert [entry.origin for entry in place.quarantine.purge()] == ["spaces/1/builds/20"], "a day that storageds have run"
+
+
+@pytest.mark.parametrize("content", ["", "1000000000 1", "x", None])
+def test_a_damaged_running_time_ends_no_grace(tmp_path: Path, content: str | None) -> None:
+    place = Place(tmp_path)
+    place.now_s += 50
+    place.make("builds/20")
+    place.quarantine.take(place.folders.build(1, 20), "test")
+    place.quarantine.purge()
+    if content is None:
+        place.folders.running.unlink()
+    else:
+        place.folders.running.write_text(content)
+    again = Place(tmp_path)
+    assert again.quarantine.purge() == []
+    again.now_s += 101
+    assert len(again.quarantine.purge()) == 1
 
 
 def test_an_entry_cut_off_by_a_crash_is_cleared(place: Place) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import uuid4
 
-from asterism_proto.errors import Corrupt
+from asterism_proto.errors import Conflict, Corrupt
 from metad.catalog.history import History
 from metad.catalog.loads import Loads
 from metad.catalog.model import Space, Step
@@ -31,11 +31,13 @@ class Catalog:
     store : MetaStore
     folder_uuid : str
         Of metad's folder: what the cluster of a catalog is called that was written before catalogs had a name of their own.
+    moved : bool
+        Take over a catalog of another folder.
     pin_rules : PinRules, optional
     now_ms : int
     """
 
-    def __init__(self, store: MetaStore, *, folder_uuid: str, pin_rules: PinRules | None = None, now_ms: int = 0) -> None:
+    def __init__(self, store: MetaStore, *, folder_uuid: str, moved: bool = True, pin_rules: PinRules | None = None, now_ms: int = 0) -> None:
         wrote = store.get(keys.FORMAT)
         if wrote is not None and wrote != _FORMAT:
             raise Corrupt(
@@ -47,6 +49,14 @@ class Catalog:
             named = uuid4().hex.encode() if wrote is None else folder_uuid.encode()
             store.write({keys.FORMAT: _FORMAT, keys.CLUSTER: named})
         self.cluster = named.decode()
+        folder = (store.get(keys.FOLDER) or b"").decode()
+        if folder and folder != folder_uuid and not moved:
+            raise Conflict(
+                f"the catalog of cluster {self.cluster} belongs to the metad folder with uuid {folder}, not to this one with uuid {folder_uuid}; "
+                "put this folder's own catalog back; if this one is here on purpose, remove identity.json of this folder, and start metad again"
+            )
+        if folder != folder_uuid:
+            store.write({keys.FOLDER: folder_uuid.encode()})
         # Of the catalog, not of metad's folder, whose identity may be lost; and of the clock, for a catalog may be an older state of itself.
         self.start = max(codec.number_from(store.get(keys.START), default=0) + 1, now_ms // 1000)
         """Larger at every start on this catalog."""
@@ -55,7 +65,7 @@ class Catalog:
         self.history = History(store)
         self.removals = Removals(store)
         self.spaces = Spaces(store)
-        self.loads = Loads(store, self.spaces, first_admission=self.start << 32)
+        self.loads = Loads(store, self.spaces, first_admission=self.start << 32, now_ms=now_ms)
         self.versions = Versions(store, self.spaces)
         self.restores = Restores(store, self.spaces, self.loads)
         self.pins = Pins(store, pin_rules or PinRules(), now_ms=now_ms)

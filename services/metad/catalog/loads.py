@@ -22,8 +22,10 @@ _SEEN_STEP_MS = 60_000
 class Loads:
     """Every load there is. Open ones are in memory with their chunks, of the others only what builds ask."""
 
-    def __init__(self, store: MetaStore, spaces: Spaces, *, first_admission: int = 0) -> None:
+    def __init__(self, store: MetaStore, spaces: Spaces, *, first_admission: int = 0, now_ms: int = 0) -> None:
         self._store = store
+        self._opened_ms = now_ms
+        """The start of this process: the wall clock may have been set meanwhile, so earlier times do not end a lease."""
         self._spaces = spaces
         self._admission = first_admission
         """The number of the last admission; above those of every earlier start."""
@@ -267,8 +269,8 @@ class Loads:
         return load
 
     def lapsed(self, since_ms: int) -> list[Load]:
-        """The open loads whose clients were last heard of before."""
-        return [load for load in self._open.values() if _last_seen(load) < since_ms]
+        """Return the open loads whose clients were last heard of before; every load has a whole lease from the start on."""
+        return [load for load in self._open.values() if max(_last_seen(load), self._opened_ms) < since_ms]
 
     def settle(self, load_id: LoadId) -> None:
         """No block of an abandoned load is left anywhere: nobody need be told of it any more."""

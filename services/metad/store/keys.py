@@ -2,6 +2,7 @@
 
 1/format                       what wrote the store
 1/cluster                      the id of the cluster: made with the store, so that an empty one is another cluster
+1/folder                       uuid of the metad folder that the catalog lies in
 1/history                      the id of the catalog's history, made with it
 1/revision                     number of the latest write, in the same write
 1/term/NUMBER                  a start of a metad on it: a random id, and the revision that it began with
@@ -29,6 +30,7 @@ _FORMAT = b"1/"
 
 FORMAT = _FORMAT + b"format"
 CLUSTER = _FORMAT + b"cluster"
+FOLDER = _FORMAT + b"folder"
 START = _FORMAT + b"start"
 NEXT_SPACE = _FORMAT + b"next/space"
 NEXT_LOAD = _FORMAT + b"next/load"
