@@ -148,6 +148,7 @@ class Beats:
 
     def _beat(self) -> None:
         failures = 0
+        confirmed = False
         while not self._stopping.is_set():
             self._due.clear()
             self._look()
@@ -181,6 +182,9 @@ class Beats:
                 # Counted from before the beat was sent: metad counts from when it came, so ours ends first.
                 self._look(lease_end=sent + reply.lease_s, told=reply.revision)
                 self._registered.set()
+                if self._identity.copied and not confirmed:
+                    self._identity.confirm()
+                    confirmed = True
                 self._followed.advance(reply.position)
                 self.fault = None
                 failures = 0

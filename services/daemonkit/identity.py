@@ -8,7 +8,9 @@ import os
 import secrets
 import uuid
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from asterism_proto.durable import make_folder, write_durably
@@ -40,6 +42,10 @@ class Identity:
     """File descriptor that holds the folder's lock."""
     start: int = field(default_factory=lambda: secrets.randbits(63) | 1)
     """Random number of this start: that of a copied folder has the same uuid, and may have the same incarnation."""
+    copied: bool = False
+    """Whether the folder is a copy that metad has not accepted yet. Its incarnation is that of the original."""
+    confirm: Callable[[], None] = lambda: None
+    """Called when metad has accepted the daemon: a copied folder becomes one of its own."""
 
     def release(self) -> None:
         """Let another daemon have the folder."""
@@ -56,8 +62,16 @@ def is_open(path: Path) -> bool:
         return False
 
 
-def open_folder(path: Path, role: str) -> Identity:
-    """Lock ``path`` for a daemon, making it when missing, and give back who the daemon is.
+def open_folder(path: Path, role: str, *, fenced: bool = False) -> Identity:
+    """Lock the folder of a daemon, making it when missing, and return the daemon's identity.
+
+    Parameters
+    ----------
+    path : Path
+    role : str
+    fenced : bool
+        Recognize a copied folder, by the inodes that its identity records. The daemon on it keeps the incarnation of
+        the original, so that metad refuses it while the original is online. `Identity.confirm` ends this.
 
     Raises
     ------
@@ -90,19 +104,26 @@ def open_folder(path: Path, role: str) -> Identity:
             if owner != role:
                 raise Conflict(f"data={str(path)!r}: the folder belongs to a {owner}, not to a {role}; give the {role} another folder")
         else:
-            found, number = uuid.uuid4().hex, 0
+            known, found, number = {}, uuid.uuid4().hex, 0
+        place = [os.fstat(lock).st_ino, path.stat().st_ino]
+        if fenced and known.get("place", place) != place and number:
+            return Identity(found, number, lock, copied=True, confirm=partial(_write, file, found, number, role, place))
+        _write(file, found, number + 1, role, place)
         identity = Identity(found, number + 1, lock)
-        try:
-            content = {"uuid": found, "incarnation": number + 1, "role": role, "crc32": _checksum(found, number + 1, role)}
-            write_durably(file, json.dumps(content).encode())
-        except OSError as error:
-            raise Unavailable(
-                f"{file}: cannot be written ({error.strerror}); free space, or let the daemon write to {path}, then start it again"
-            ) from error
     except BaseException:
         os.close(lock)
         raise
     return identity
+
+
+def _write(file: Path, uuid_: str, incarnation: int, role: str, place: list[int]) -> None:
+    content = {"uuid": uuid_, "incarnation": incarnation, "role": role, "place": place, "crc32": _checksum(uuid_, incarnation, role)}
+    try:
+        write_durably(file, json.dumps(content).encode())
+    except OSError as error:
+        raise Unavailable(
+            f"{file}: cannot be written ({error.strerror}); free space, or let the daemon write to {file.parent}, then start it again"
+        ) from error
 
 
 def _checksum(uuid_: str, incarnation: int, role: str) -> int:

@@ -104,6 +104,7 @@ class Standalone:
                     quarantine_grace_s=self.settings.quarantine_grace_s,
                 ),
                 to_metad,
+                fenced=False,  # its metad is in this process
             )
             to_storaged = LocalTransport(self._storaged.handlers)
             self._graphd = Graphd(

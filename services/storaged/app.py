@@ -39,6 +39,7 @@ from storaged.folders import Folders
 from storaged.holdings import Holdings, Wanted, WantedSpace
 from storaged.inventory import highest_ids, inventory_of
 from storaged.opening import Opener
+from storaged.ownership import Owner
 from storaged.pricing import priced
 from storaged.quarantine import Quarantine
 from storaged.remaking import Remaker
@@ -72,15 +73,17 @@ class Storaged:
         What it was told.
     metad : Transport
         Carries calls to metad.
+    fenced : bool
+        Whether a copied folder is refused while a storaged on the original is online.
     """
 
-    def __init__(self, settings: StoragedSettings, metad: Transport) -> None:
+    def __init__(self, settings: StoragedSettings, metad: Transport, *, fenced: bool = True) -> None:
         _allow_files()
         self._settings = settings
         self._folders = Folders(settings.data)
         self._cluster = Cluster(self._folders.cluster)
         self._cluster.check_identity()
-        self._identity = open_folder(settings.data, "storaged")
+        self._identity = open_folder(settings.data, "storaged", fenced=fenced)
         self._was_clean = self._folders.clean.exists()
         self._folders.clean.unlink(missing_ok=True)
         self._metad = metad
@@ -91,7 +94,7 @@ class Storaged:
             limit_bytes=settings.quarantine_limit_mib << 20,
             free_bytes=settings.quarantine_free_mib << 20,
         )
-        self._holdings = Holdings(self._folders, self._quarantine)
+        self._holdings = Holdings(self._folders, self._quarantine, owner=self._owner)
         self._highest = highest_ids(self._folders, self._holdings)
         self._reporting = threading.Lock()
         self._reported_s = -_INVENTORY_EVERY_S
@@ -200,7 +203,8 @@ class Storaged:
         refusal, fault = self._beats.fault, self._cluster.fault or self._followed.fault
         if refusal is not None and not fault:
             foreign = isinstance(refusal, Conflict) and "cluster" in refusal.message
-            fault = self._cluster.other(f"metad refuses it ({refusal.message})") if foreign else refusal.message
+            where = f"data={str(self._settings.data)!r}: {'the folder is a copy: ' if self._identity.copied else ''}"
+            fault = self._cluster.other(f"metad refuses it ({refusal.message})") if foreign else where + refusal.message
         return fault
 
     def open_ports(self) -> None:
@@ -257,6 +261,7 @@ class Storaged:
         self._opener.stop()
         self._work.stop()
         self._sweeper.stop()
+        self._quarantine.close()
         # Images that were to be verified and were not, or were found damaged, keep the folder unclean.
         verified = self._was_clean and not self._scrubber.versions_damaged
         verified = verified or (self._beats.heard() and not self._holdings.missing())
@@ -281,6 +286,9 @@ class Storaged:
             "leased": self._beats.leased(),
             "lease_left_s": round(self._beats.lease_left(), 3),
         }
+
+    def _owner(self, space_id: int) -> Owner:
+        return Owner(cluster=self._cluster.known, host=self._identity.uuid, space_id=space_id)
 
     def _stream_door(self) -> Door:
         return Door() if self._stream is None else Door(self._stream.port, self._stream.key, self._stream.local)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from asterism_proto.schema import Schema
 from storaged.draw import Share, Version
 from storaged.draw.version import Key
 from storaged.folders import Folders, label_space
+from storaged.ownership import Owner, claim
 from storaged.quarantine import Quarantine
 from storaged.store.graph import GraphStore
 
@@ -79,10 +80,12 @@ class Holdings:
     folders : Folders
     quarantine : Quarantine, optional
         Where folders come back from that are wanted again, as after an older catalog was adopted.
+    owner : callable, optional
+        Returns the owner of a space's graph database here, which its folder must record.
     """
 
-    def __init__(self, folders: Folders, quarantine: Quarantine | None = None) -> None:
-        self._folders, self._quarantine = folders, quarantine
+    def __init__(self, folders: Folders, quarantine: Quarantine | None = None, *, owner: Callable[[int], Owner] | None = None) -> None:
+        self._folders, self._quarantine, self._owner = folders, quarantine, owner
         self._highest_load = 0
         self.lock = threading.RLock()
         """Held while a desired state is taken over, orders included, and while it is decided what goes."""
@@ -116,6 +119,8 @@ class Holdings:
             self._put_back(path.parent)
             make_folder(path.parent)
             label_space(path.parent, space.name)
+            if self._owner is not None:
+                claim(path, self._owner(space.space_id))
             held = self._spaces[space.space_id] = _Held(wanted=space, store=GraphStore.open(path, space.schema))
         held.wanted = space
         for want in space.versions:

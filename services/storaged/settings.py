@@ -58,7 +58,8 @@ class StoragedSettings(RequestLimits, DaemonSettings):
     """Seconds between two sweeps: a sweep retries removal orders that failed, deletes quarantined folders that are due and looks for
     unreferenced data."""
     quarantine_grace_s: float = Field(default=86400.0, ge=0)
-    """Seconds that a removed folder stays in quarantine before it is deleted."""
+    """Seconds that a removed folder stays in quarantine before it is deleted. Time during which no storaged runs on the data folder does
+    not count."""
     quarantine_limit_mib: int = Field(default=65536, ge=0)
     """MiB that all quarantined folders may take together; above that, the oldest are deleted early."""
     quarantine_free_mib: int = Field(default=4096, ge=0)

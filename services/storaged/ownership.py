@@ -1,0 +1,83 @@
+"""Owners of graph databases: a folder that was moved to another space, storaged or cluster is refused.
+
+RocksDB opens any folder that holds a database. Without a record of its own, a folder in the place of another one would
+take writes that belong elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import zlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from asterism_proto.durable import make_folder, write_durably
+from asterism_proto.errors import Conflict, Corrupt
+
+OWNER = "owner.json"
+"""In the folder of a graph database: RocksDB leaves files alone that are not of its kinds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The one place of a graph database."""
+
+    cluster: str
+    host: str
+    """uuid of the storaged."""
+    space_id: int
+
+    def __str__(self) -> str:
+        """The place, as errors name it."""
+        return f"space {self.space_id} of storaged {self.host} in cluster {self.cluster or '(none)'}"
+
+
+def claim(folder: Path, owner: Owner) -> None:
+    """Record the owner of a graph database, or compare it with the one on record.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the database; made when missing.
+    owner : Owner
+        The place that the folder is found in.
+
+    Raises
+    ------
+    Conflict
+        The folder belongs elsewhere.
+    Corrupt
+        The record cannot be read.
+    """
+    file = folder / OWNER
+    found = _read(file)
+    if found is None:
+        with contextlib.suppress(OSError):  # a full disk: the next start records it
+            make_folder(folder)
+            write_durably(file, json.dumps({**asdict(owner), "crc32": _checksum(owner)}).encode())
+    elif found != owner:
+        raise Conflict(
+            f"{folder}: the database belongs to {found}, not to {owner}; move it back and put this space's own folder here; if it is here on "
+            f"purpose (a copy of a replica), remove {file}"
+        )
+
+
+def _read(file: Path) -> Owner | None:
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        record = json.loads(content)
+        owner = Owner(cluster=str(record["cluster"]), host=str(record["host"]), space_id=int(record["space_id"]))
+        if record["crc32"] != _checksum(owner):
+            raise ValueError("its checksum differs")
+    except (ValueError, KeyError, TypeError) as error:
+        cause = f"{type(error).__name__}: {error}"
+        raise Corrupt(f"{file}: cannot be read ({cause}); if the folder is certainly this space's own, remove the file") from error
+    return owner
+
+
+def _checksum(owner: Owner) -> int:
+    return zlib.crc32(str(owner).encode())
