@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -59,3 +60,37 @@ def test_a_torn_identity_is_named_with_its_remedy(tmp_path: Path, role: str, rem
         open_folder(tmp_path, role)
     assert refused.value.message.startswith(f"{tmp_path / NAME}: cannot be read (")
     assert remedy in refused.value.message
+
+
+def test_a_copied_folder_keeps_the_incarnation_until_it_is_accepted(tmp_path: Path) -> None:
+    original = open_folder(tmp_path / "original", "storaged", fenced=True)
+    shutil.copytree(tmp_path / "original", tmp_path / "copy")
+    for _ in range(2):
+        copy = open_folder(tmp_path / "copy", "storaged", fenced=True)
+        assert (copy.uuid, copy.incarnation, copy.copied) == (original.uuid, original.incarnation, True)
+        copy.release()
+    copy.confirm()
+    accepted = open_folder(tmp_path / "copy", "storaged", fenced=True)
+    assert (accepted.incarnation, accepted.copied) == (original.incarnation + 1, False)
+    accepted.release()
+    original.release()
+    again = open_folder(tmp_path / "original", "storaged", fenced=True)
+    assert (again.incarnation, again.copied) == (original.incarnation + 1, False)
+    again.release()
+
+
+def test_a_folder_that_moves_is_no_copy(tmp_path: Path) -> None:
+    first = open_folder(tmp_path / "old", "storaged", fenced=True)
+    first.release()
+    (tmp_path / "old").rename(tmp_path / "new")
+    second = open_folder(tmp_path / "new", "storaged", fenced=True)
+    second.release()
+    assert (second.incarnation, second.copied) == (2, False)
+
+
+def test_an_identity_without_a_place_is_no_copy(tmp_path: Path) -> None:
+    """As an earlier release wrote it, or a hand."""
+    (tmp_path / NAME).write_text('{"uuid": "x", "incarnation": 4, "role": "storaged"}')
+    first = open_folder(tmp_path, "storaged", fenced=True)
+    first.release()
+    assert (first.incarnation, first.copied) == (5, False)

@@ -84,6 +84,14 @@ def test_a_crash_is_internal_with_an_id_and_without_its_story(serve: Serve, capl
     assert vars(record)["error_id"] in caught.value.message
 
 
+def test_a_request_beyond_memory_is_busy_and_the_server_goes_on(serve: Serve) -> None:
+    transport = serve(lambda request, call: pb.Job(job_id=len(np.ones(1 << 56 if request.job_id else 1))))
+    for _ in range(2):
+        with pytest.raises(errors.Busy, match=r"not enough memory for the request \(Unable to allocate"):
+            transport.call(CATALOG["get_job"], meta.JobRequest(job_id=1), HANG_S)
+        assert cast(pb.Job, transport.call(CATALOG["get_job"], meta.JobRequest(), HANG_S)).job_id == 1
+
+
 def test_the_callers_time_reaches_the_handler(serve: Serve) -> None:
     seen: list[float] = []
 
