@@ -5,7 +5,7 @@
      ├─ NotFound               NOT_FOUND            404   never   what it names is not there
      ├─ NotReady               FAILED_PRECONDITION  409   later   the right question, too early
      ├─ Conflict               ALREADY_EXISTS       409   never   something of that name is there or under way
-     ├─ Busy                   RESOURCE_EXHAUSTED   429   later   a queue is full
+     ├─ Busy                   RESOURCE_EXHAUSTED   429   later   a queue is full, or memory is short
      ├─ Unavailable            UNAVAILABLE          503   now     a daemon that is needed does not answer
      │   └─ Deadline           DEADLINE_EXCEEDED    504   never   the caller's time is up
      ├─ Stale                  ABORTED              409   now     made with a version that is not held
@@ -116,7 +116,7 @@ class Conflict(AsterismError):
 
 
 class Busy(AsterismError):
-    """A queue is full; try again in a moment."""
+    """A queue is full or memory is short; try again in a moment."""
 
     code = "RESOURCE_EXHAUSTED"
     http = 429
