@@ -121,7 +121,13 @@ class StreamDoor:
             if full:  # callers go over gRPC, which has a queue of its own
                 connection.close()
                 continue
-            threading.Thread(target=self._serve, args=(connection,), name="stream", daemon=True).start()
+            try:
+                threading.Thread(target=self._serve, args=(connection,), name="stream", daemon=True).start()
+            except (RuntimeError, MemoryError) as error:  # no memory for a thread; callers go over gRPC
+                logger.warning("stream_not_accepted", extra={"reason": str(error)})
+                with self._lock:
+                    self._connections.discard(connection)
+                connection.close()
 
     def _serve(self, connection: socket.socket) -> None:
         try:
@@ -134,6 +140,8 @@ class StreamDoor:
                 pass
         except (OSError, EOFError):
             pass  # whoever called is gone, or said nothing for too long
+        except MemoryError as error:  # for the request; the caller finds the connection closed
+            logger.warning("memory_short", extra={"cause": str(error)})
         finally:
             with self._lock:
                 self._connections.discard(connection)

@@ -10,6 +10,7 @@ from asterism_proto.errors import AsterismError
 from daemonkit import logs
 from daemonkit.channels import RemoteTransport
 from daemonkit.streams import StreamTransport
+from daemonkit.threads import end_on_lost_threads
 from graphd.app import Graphd
 from graphd.settings import GraphdSettings
 
@@ -21,6 +22,7 @@ def main(arguments: list[str]) -> int:
         signal.signal(number, lambda *_: stop.set())
     try:
         settings = GraphdSettings.read(arguments)
+        end_on_lost_threads()
         logs.configure(daemon="graphd", json=settings.log_json, level=settings.log_level)
         graphd = Graphd(
             settings, RemoteTransport(settings.metad), lambda address, tally: StreamTransport(address, RemoteTransport(address, tally), tally)

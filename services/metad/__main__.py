@@ -9,6 +9,7 @@ import threading
 
 from asterism_proto.errors import AsterismError
 from daemonkit import logs
+from daemonkit.threads import end_on_lost_threads
 from metad.app import Metad
 from metad.settings import MetadSettings
 
@@ -22,6 +23,7 @@ def main(arguments: list[str]) -> int:
         signal.signal(number, lambda *_: over.set())
     try:
         settings = MetadSettings.read(arguments)
+        end_on_lost_threads()
         logs.configure(daemon="metad", json=settings.log_json, level=settings.log_level)
         metad = Metad(settings)
     except AsterismError as error:

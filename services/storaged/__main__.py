@@ -9,6 +9,7 @@ import threading
 from asterism_proto.errors import AsterismError
 from daemonkit import logs
 from daemonkit.channels import RemoteTransport
+from daemonkit.threads import end_on_lost_threads
 from storaged.app import Storaged
 from storaged.settings import StoragedSettings
 
@@ -20,6 +21,7 @@ def main(arguments: list[str]) -> int:
         signal.signal(number, lambda *_: stop.set())
     try:
         settings = StoragedSettings.read(arguments)
+        end_on_lost_threads()
         logs.configure(daemon="storaged", json=settings.log_json, level=settings.log_level)
         storaged = Storaged(settings, RemoteTransport(settings.metad))
         storaged.open_ports()
