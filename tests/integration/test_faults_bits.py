@@ -330,7 +330,7 @@ def test_many_flipped_bits_change_no_answer(cluster: LocalCluster, client: Clien
     graph = client.graph("long")
     load(graph, 0)
     graph.build(timeout_s=HANG_S)
-    for seed in range(1, 4):
+    for seed in range(1, 5):
         flips += restarts(cluster, client, graph, seed)
     print(shown(flips))
     assert len(flips) >= 200

@@ -1,0 +1,194 @@
+"""Folders in the place of others: swapped, copied, or shared by two clusters. Each is refused by name, and no answer changes."""
+
+from __future__ import annotations
+
+import shutil
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.kit.cluster import FAST, Daemon, LocalCluster
+from tests.kit.invariants import edges_of
+from tests.kit.waiting import HANG_S, wait_until
+
+import asterism
+from asterism import Client, Graph
+
+SCHEMA = {"parts": 4, "direction": "both", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}}
+NODES, EDGES = 400, 2_000
+AWAY = (asterism.Unavailable, asterism.Stale, asterism.NotFound, asterism.NotReady)
+FLAGS = {"storaged": ["--open-retry-s", "0.5"], "metad": ["--max-attempts", "1"]}
+
+
+@pytest.fixture
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(storageds=2, flags=FLAGS) as running:
+        yield running
+
+
+@pytest.fixture
+def client(cluster: LocalCluster) -> Client:
+    return cluster.client(timeout_s=5.0)
+
+
+def fill(graph: Graph, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    load = graph.client.begin_load(graph.space)
+    load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES))
+    load.write_edges(1, "to", rng.integers(0, NODES, EDGES), rng.integers(0, NODES, EDGES), weights=rng.random(EDGES), ends_known=True)
+    load.commit()
+
+
+def filled(client: Client, name: str, seed: int) -> Graph:
+    client.create_space(name, SCHEMA)
+    fill(client.graph(name), seed)
+    client.graph(name).build(timeout_s=HANG_S)
+    return client.graph(name)
+
+
+def answers(graph: Graph) -> tuple[object, ...]:
+    near = graph.sample_neighbors(np.arange(50), "to", 4, seed=3)
+    return edges_of(graph, "to"), near.nodes.tobytes(), graph.sample_nodes(50, "n", seed=3).nodes.tobytes()
+
+
+def swap(one: Path, other: Path) -> None:
+    """Exchange two folders."""
+    aside = one.with_name("aside")
+    one.rename(aside)
+    other.rename(one)
+    aside.rename(other)
+
+
+def missing(cluster: LocalCluster, name: str) -> str:
+    assert cluster[name].ended() is None, cluster[name].tail()
+    try:
+        return cluster.missing(name)
+    except OSError:
+        return ""
+
+
+def space_folder(cluster: LocalCluster, name: str, graph: Graph) -> Path:
+    return cluster.folder_of(name) / "spaces" / str(graph.client.describe(graph.space).space_id)
+
+
+Pair = Callable[[LocalCluster, Graph, Graph], tuple[Path, Path]]
+SWAPS: dict[str, tuple[Pair, tuple[str, ...]]] = {
+    "databases of two spaces": (
+        lambda cluster, one, other: (space_folder(cluster, "storaged-0", one) / "graph", space_folder(cluster, "storaged-0", other) / "graph"),
+        ("storaged-0",),
+    ),
+    "folders of two spaces": (
+        lambda cluster, one, other: (space_folder(cluster, "storaged-0", one), space_folder(cluster, "storaged-0", other)),
+        ("storaged-0",),
+    ),
+    "databases of two storageds": (
+        lambda cluster, one, _: (space_folder(cluster, "storaged-0", one) / "graph", space_folder(cluster, "storaged-1", one) / "graph"),
+        ("storaged-0", "storaged-1"),
+    ),
+}
+
+
+def test_swapped_databases_are_refused_by_the_name_of_their_owner(cluster: LocalCluster, client: Client) -> None:
+    one, other = filled(client, "one", 1), filled(client, "other", 2)
+    expected = [answers(graph) for graph in (one, other)]
+    for case, (pair, names) in SWAPS.items():
+        folders = pair(cluster, one, other)
+        for name in names:
+            assert cluster[name].stop() == 0
+        swap(*folders)
+        for name in names:
+            cluster[name].start()
+        for name in names:
+            said = f"space one can not be opened: {space_folder(cluster, name, one)}/graph: the database belongs to space "
+            wait_until(lambda name=name, said=said: said in missing(cluster, name), f"{case}: {name} says {said}")  # type: ignore[misc]
+        with pytest.raises(AWAY):
+            answers(one)
+        with pytest.raises(AWAY):
+            one.upsert_nodes(np.arange(8), "n", weights=np.ones(8))
+        for name in names:
+            assert cluster[name].stop() == 0
+        swap(*folders)
+        for name in names:
+            cluster[name].start()
+        cluster.wait_ready()
+        assert [answers(graph) for graph in (one, other)] == expected
+
+
+def test_whole_folders_of_two_storageds_may_change_places(cluster: LocalCluster, client: Client) -> None:
+    """The identity is in the folder: each part is found at its new address."""
+    graph = filled(client, "one", 1)
+    expected = answers(graph)
+    for name in ("storaged-0", "storaged-1"):
+        assert cluster[name].stop() == 0
+    swap(cluster.folder_of("storaged-0"), cluster.folder_of("storaged-1"))
+    for name in ("storaged-0", "storaged-1"):
+        cluster[name].start()
+    cluster.wait_ready()
+    assert answers(graph) == expected
+
+
+def test_a_copied_folder_is_refused_while_its_original_runs(cluster: LocalCluster, client: Client) -> None:
+    graph = filled(client, "one", 1)
+    expected = answers(graph)
+    folder = cluster.folder_of("storaged-0")
+    copied = folder.with_name("copied")
+    shutil.copytree(folder, copied, ignore=shutil.ignore_patterns("*.tmp"))
+    with storaged(cluster, copied) as copy:
+        for _ in range(2):  # its second start is no more welcome than its first
+            refused = f"data='{copied}': the folder is a copy: host "
+            wait_until(lambda refused=refused: refused in said_by(copy), f"the copy says {refused}")  # type: ignore[misc]
+            assert f"another process at {cluster['storaged-0'].address} has this uuid" in said_by(copy)
+            assert cluster["storaged-0"].ready()
+            fill(graph, 2)
+            assert graph.build(timeout_s=HANG_S).state == "FINISHED"
+            copy.kill()
+            copy.start()
+        latest = answers(graph)
+        assert latest != expected
+        # Alone, it is heard; what it lacks is found out.
+        fill(graph, 3)
+        cluster.kill("storaged-0")
+        wait_until(lambda: online(client, copy), "the copy is heard once the lease of its original is over")
+        failed = client.wait(client.submit_job("one", options={"link": "no"}).job_id, timeout_s=HANG_S)
+        assert failed.state == "FAILED"
+        assert "Corrupt: " in failed.cause, failed.cause
+        with pytest.raises(AWAY):
+            answers(graph)
+        # The original takes over again, and the copy is over.
+        cluster["storaged-0"].start()
+        wait_until(lambda: "is over" in said_by(copy), "the copy is fenced")
+    cluster.wait_ready()
+    assert answers(graph) == latest
+    assert graph.build(timeout_s=HANG_S).state == "FINISHED"
+
+
+@contextmanager
+def storaged(cluster: LocalCluster, folder: Path) -> Iterator[Daemon]:
+    """A further storaged of a cluster, on a folder."""
+    daemon = Daemon("further", ["storaged", "--data", str(folder), "--metad", cluster["metad"].address, *FAST, *FLAGS["storaged"]], cluster.folder)
+    daemon.start()
+    try:
+        yield daemon
+    finally:
+        daemon.kill()
+        daemon.release()
+
+
+def said_by(daemon: Daemon) -> str:
+    """What a daemon says that it is missing; empty where it does not answer."""
+    try:
+        with urllib.request.urlopen(f"http://{daemon.http_address}/readyz", timeout=HANG_S):
+            return ""
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.read().decode()
+    except OSError:
+        return ""
+
+
+def online(client: Client, daemon: Daemon) -> bool:
+    return any(host.online and host.address == daemon.address for host in client.hosts())
