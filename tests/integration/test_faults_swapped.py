@@ -139,9 +139,9 @@ def test_a_copied_folder_is_refused_while_its_original_runs(cluster: LocalCluste
     shutil.copytree(folder, copied, ignore=shutil.ignore_patterns("*.tmp"))
     with storaged(cluster, copied) as copy:
         for _ in range(2):  # its second start is no more welcome than its first
-            refused = f"data='{copied}': the folder is a copy: host "
+            refused = f"data='{copied}': the folder is a copy: uuid="
             wait_until(lambda refused=refused: refused in said_by(copy), f"the copy says {refused}")  # type: ignore[misc]
-            assert f"another process at {cluster['storaged-0'].address} has this uuid" in said_by(copy)
+            assert f"already used by the process at {cluster['storaged-0'].address}" in said_by(copy)
             assert cluster["storaged-0"].ready()
             fill(graph, 2)
             assert graph.build(timeout_s=HANG_S).state == "FINISHED"
@@ -160,7 +160,7 @@ def test_a_copied_folder_is_refused_while_its_original_runs(cluster: LocalCluste
             answers(graph)
         # The original takes over again, and the copy is over.
         cluster["storaged-0"].start()
-        wait_until(lambda: "is over" in said_by(copy), "the copy is fenced")
+        wait_until(lambda: "which has started since" in said_by(copy), "the copy is fenced")
     cluster.wait_ready()
     assert answers(graph) == latest
     assert graph.build(timeout_s=HANG_S).state == "FINISHED"
