@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Client, InvalidRequest
 from asterism_proto.backups import RECORD, Record
 
-LIMIT_S = 120.0
+LIMIT_S = HANG_S
 BUCKET = "s3://silent"
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 from tests.kit.cluster import LocalCluster
 from tests.kit.syscalls import Durability, Syscalls
+from tests.kit.waiting import HANG_S
 
-WAIT_S = 120.0
+WAIT_S = HANG_S
 SCHEMA = {
     "parts": 2,
     "direction": "both",

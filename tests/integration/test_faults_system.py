@@ -12,11 +12,12 @@ import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import edges_of
 from tests.kit.syscalls import Syscalls
+from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Client, Graph
 
-WAIT_S = 120.0
+WAIT_S = HANG_S
 TEN_DAYS_S = 864_000
 SCHEMA = {"parts": 2, "direction": "both", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}}
 NODES, EDGES = 300, 1_000

@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.kit.cluster import LocalCluster
 from tests.kit.usage import MIB, busy_s, overrun, peak, reset_peak, rss, wait_idle
+from tests.kit.waiting import HANG_S
 
 from asterism import Graph
 from asterism_proto.arrays import Frame
@@ -26,7 +27,7 @@ from daemonkit.channels import RemoteTransport
 from daemonkit.streams import StreamTransport
 
 NODES, EDGES, HUB = 100_000, 600_000, 20_000
-GUARD_S = 120.0
+GUARD_S = HANG_S
 DEADLINE_S = 0.2
 STOP_S = 1.0
 """Processor time that a daemon may take beyond a deadline: 0.1 s, times 10 for a slow machine. It does not grow with the load of others."""

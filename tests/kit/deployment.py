@@ -23,8 +23,9 @@ from metad.settings import MetadSettings
 from standalone.transport import FolderTransport
 from storaged.app import Storaged
 from storaged.settings import StoragedSettings
+from tests.kit.waiting import HANG_S
 
-WAIT_S = 120.0
+WAIT_S = HANG_S
 """Seconds of a wait, as a guard against hanging."""
 
 
