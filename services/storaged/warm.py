@@ -13,6 +13,7 @@ from graphkit.jit import settled
 from graphkit.order import sort_keys
 from storaged import draw
 from storaged.build.packed import pack_rows
+from storaged.draw.blocks import never
 from storaged.store.image import Adjacency, Column, EdgeImage, NodeImage, PartImage, Table
 from storaged.store.ordered import OWN, Near, Ordered, Tables
 
@@ -140,7 +141,7 @@ def _until(version: draw.Version, ids: np.ndarray[tuple[int], np.dtype[np.int64]
             until=until,
         )
     how = draw.Expansion(seed=1, direction=_OUT, replace=False, uniform=False, want_eids=True, want_weights=True)
-    grown = {"disjoint": True, "every": False, "most_bytes": 1 << 20, "checkpoint": lambda: None}
+    grown = {"disjoint": True, "every": False, "most_bytes": 1 << 20, "checkpoint": never}
     draw.grow(version, how, {0: (2, -1)}, ids, np.zeros(ids.size, np.int32), until=until, **grown)  # type: ignore[arg-type]
 
 
@@ -179,7 +180,7 @@ def _grown(version: draw.Version, ids: np.ndarray[tuple[int], np.dtype[np.int64]
     for disjoint in (False, True):
         seeds = {"seeds": ids, "types": np.zeros(4, np.int32), "disjoint": disjoint, "every": False}
         for counts in ({0: (2, -1), 1: (1, 1)}, {2: (2, 1)}):
-            draw.grow(version, how, counts, most_bytes=1 << 20, checkpoint=lambda: None, **seeds)  # type: ignore[arg-type]
+            draw.grow(version, how, counts, most_bytes=1 << 20, checkpoint=never, **seeds)  # type: ignore[arg-type]
     for importance in (0, 2):
         variates = draw.Variates(layer_dependency=False, importance=importance)
         draw.expand(version, replace(how, variates=variates), edge_type=0, hop=0, count=2, ids=ids, trees=None)
@@ -253,7 +254,7 @@ def warm() -> None:
         draw.numbered_nodes(version, types=[0, 1], numbers=positions, kinds=np.array([0, 1, 1, 0], np.int32), seed=1, uniform=uniform)
         _grown(version, ids, uniform)
         ranked = {"edge_types": [0, 1], "direction": _OUT, "uniform": uniform, "alpha": 0.5, "epsilon": 0.1, "top": 2}
-        draw.rank(version, ids=ids, kinds=np.zeros(4, np.int32), checkpoint=lambda: None, **ranked)  # type: ignore[arg-type]
+        draw.rank(version, ids=ids, kinds=np.zeros(4, np.int32), checkpoint=never, **ranked)  # type: ignore[arg-type]
     _until(version, ids)
     _under_conditions(version, ids)
     draw.rest_of_nodes(version, types=[0, 1], parts=[0], taken_ids=taken, taken_types=types)
