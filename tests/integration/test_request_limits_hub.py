@@ -61,7 +61,7 @@ CASES: dict[str, Callable[[Graph], Any]] = {
     "different neighbors of a union": lambda g: g.sample_neighbors(HUB, ["to", "by"], 100, replace=False, seed=1),
     "many neighbors of a hub": lambda g: g.sample_neighbors(ONE, ["to", "by"], 3_000_000, seed=1),
     "probabilities": lambda g: g.sample_neighbors(HUB[:1000], "to", 1000, replace=False, probabilities=True, seed=1),
-    "neighbors until a time": lambda g: g.sample_neighbors(HUB, "to", 100, replace=False, until=np.full(HUB.size, 40), seed=1),
+    "neighbors until a time": lambda g: g.sample_neighbors(HUB, "to", 100, replace=False, times=np.full(HUB.size, 40), seed=1),
     "heaviest": lambda g: g.top_k_neighbors(HUB, ["to", "by"], 100),
     "many of the heaviest": lambda g: g.top_k_neighbors(ONE, "to", 200_000),
     "a subgraph": lambda g: g.sample_subgraph(ALL[:1000], [50, 50], ["to", "by"], seed=1),
