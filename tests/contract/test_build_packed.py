@@ -129,7 +129,7 @@ def test_images_of_the_formats_before_are_read_and_drawn_from(tmp_path: Path, be
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
     (now.output / "parts/p00000" / MANIFEST).write_text(json.dumps(manifest | {"format": 5}))
-    with pytest.raises(Corrupt, match="format 5; this storaged reads 1 to 4"):
+    with pytest.raises(Corrupt, match="format=5: expected 1 to 4"):
         open_part(now.output / "parts/p00000", verify=False)
 
 

@@ -188,6 +188,7 @@ def test_a_metad_that_lost_its_identity_goes_on_with_its_catalog_and_its_word_is
     after = cluster.get("metad", "/status")
     assert after["uuid"] != before["uuid"]
     assert (after["cluster"], after["revision"] > before["revision"]) == (before["cluster"], True)
+    cluster.wait_ready()  # a new identity knows of no storageds until they report
     client.create_space("fresh", SCHEMA)  # answered once graphd has heard of it
     client.drop_space("fresh")
     graph.build()

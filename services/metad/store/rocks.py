@@ -151,5 +151,7 @@ class RocksStore:
         with self._lock:
             self._closed = True
             if self._db is not None:
-                self._db.close()
+                # It may fail where a file is damaged or the disk is full. Acknowledged writes are in the synced log.
+                with contextlib.suppress(Exception):
+                    self._db.close()
                 self._db = None
