@@ -133,7 +133,7 @@ def check_block(
     part_of : callable
         Returns the partition of ids.
     unchecked : collection of str
-        Sections of ids whose values the caller compares with narrower bounds.
+        Sections of ids that the caller compares with narrower bounds.
 
     Returns
     -------
@@ -211,7 +211,7 @@ def check_ids(
     deletes : bool
         Whether -1 is an edge id, which stands for every edge between two nodes.
     unchecked : collection of str
-        Sections whose values are not checked here, only their dtype and length.
+        Sections of which only the dtype and the length are checked.
     """
     rows = -1
     for name in sections:

@@ -200,9 +200,9 @@ class Graphd:
     def _forward(self, method: Method) -> Handler:
         def forward(request: Content, call: Call) -> Content:
             reply = self._metad.call(method, request, call.remaining())
-            heard = _told_of(request, reply)
-            if heard is not None:
-                self._news.wait_for(heard, min(self._settings.catch_up_s, call.remaining()))
+            seen = _seen_after(request, reply)
+            if seen is not None:
+                self._news.wait_for(seen, min(self._settings.catch_up_s, call.remaining()))
             return reply
 
         return forward
@@ -243,8 +243,11 @@ class Graphd:
             logger.info("graphd_ready", extra={"address": self._beats.address})
 
 
-def _told_of(request: Content, reply: Content) -> Callable[[Routes], bool] | None:
-    """What the news must hold before a reply is given: whoever made or dropped a space, or saw a build finished, finds it so here."""
+def _seen_after(request: Content, reply: Content) -> Callable[[Routes], bool] | None:
+    """Return what routes must show before a reply is sent, or None.
+
+    A client that created or dropped a space, or saw a build finished, then finds it so at this graphd.
+    """
     if isinstance(request, meta.DropSpaceRequest):
         return lambda routes: request.space not in routes.spaces
     if isinstance(request, meta.CreateSpaceRequest) and isinstance(reply, pb.Space):

@@ -119,7 +119,7 @@ class Cluster:
         copied = incarnation == known.incarnation and start != known.start and bool(start and known.start)
         if copied and known.online:
             raise Conflict(
-                f"uuid={uuid}: already used by the process at {known.address}, whose data folder is a copy of this one; "
+                f"uuid={uuid}: already used by the process at {known.address}; one data folder is a copy of the other: "
                 "stop one of the two processes and remove its data folder"
             )
 

@@ -107,7 +107,7 @@ class CatalogState:
     position: Position
     ahead: tuple[Follower, ...] = ()
     reported: frozenset[HostId] = frozenset()
-    """The storageds ahead whose inventory was received."""
+    """The storageds ahead that have reported an inventory."""
     unknown: tuple[Unknown, ...] = ()
     open_loads: tuple[int, ...] = ()
     jobs: tuple[int, ...] = ()

@@ -40,7 +40,7 @@ class StoragedSettings(RequestLimits, DaemonSettings):
     verify_images: bool = False
     """Check every byte of every image before it is served, however large its version is. After an unclean stop this is always done."""
     verify_open_mib: int = Field(default=16384, ge=0)
-    """Versions whose images on this storaged take at most this many MiB are checked completely before they are served. Of larger versions, only the
+    """Versions with images of at most this many MiB on this storaged are checked completely before they are served. Of larger versions, only the
     files that hold offsets are checked then; the scrub checks the rest first."""
     scrub_interval_s: float = Field(default=86400.0, ge=0)
     """Seconds between two complete checks (scrubs) of a served version. 0: served versions are not checked again."""

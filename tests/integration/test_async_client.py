@@ -172,7 +172,7 @@ def test_an_asynchronous_graph_goes_to_a_spawned_process_and_draws_the_same(clus
     worker = spawn.Process(target=drawn, args=(graph, there))
     worker.start()
     there.close()
-    assert here.poll(60), "the worker gave no answer"
+    assert here.poll(HANG_S), "the worker gave no answer"
     assert np.array_equal(here.recv(), expected)
     worker.join(HANG_S)
     assert worker.exitcode == 0

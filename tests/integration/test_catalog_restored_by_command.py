@@ -118,6 +118,15 @@ def snapshot(cluster: LocalCluster) -> None:
     cluster.restart("metad")
 
 
+def put_back(cluster: LocalCluster, operator: Operator) -> None:
+    """Put the snapshot in the place of metad's folder as the page says, and wait until daemons report an older catalog."""
+    assert cluster["metad"].stop() == 0
+    operator.run(COPY_ASIDE)
+    operator.run(PUT_BACK)
+    cluster["metad"].start()
+    wait_older(cluster)
+
+
 def test_a_snapshot_is_restored_by_the_documented_commands(cluster: LocalCluster) -> None:
     client, operator = cluster.client(timeout_s=HANG_S), Operator(cluster)
     first = publish(client, "kept", 0)
@@ -128,11 +137,7 @@ def test_a_snapshot_is_restored_by_the_documented_commands(cluster: LocalCluster
     assert served["kept"][0] == newer
     before = builds(cluster)
 
-    assert cluster["metad"].stop() == 0
-    operator.run(COPY_ASIDE)
-    operator.run(PUT_BACK)
-    cluster["metad"].start()
-    wait_older(cluster)
+    put_back(cluster, operator)
     assert "older than" in " ".join(operator.run(STATUS, allowed=(ExitCode.NOT_NOW,)).split())
     assert {space: drawn(client, space) for space in served} == served, "served versions stay served"
     with pytest.raises(NotReady, match="asterism metad adopt"):
@@ -151,12 +156,8 @@ def test_a_snapshot_is_restored_by_the_documented_commands(cluster: LocalCluster
     assert publish(client, "kept", 2000) == newer + 1
 
     # The restore once more, this time to its end.
-    assert cluster["metad"].stop() == 0
     (cluster.folder_of("metad").with_name("metad.older")).rename(cluster.folder / "unused")
-    operator.run(COPY_ASIDE)
-    operator.run(PUT_BACK)
-    cluster["metad"].start()
-    wait_older(cluster)
+    put_back(cluster, operator)
     operator.list_unknown()
     operator.run(ADOPT)
     wait_until(cluster.ready_now, "every daemon follows the adopted catalog")
@@ -178,11 +179,7 @@ def test_a_storaged_that_restarts_under_an_older_catalog_keeps_its_data(cluster:
     snapshot(cluster)
     publish(client, "kept", 1000)
     before = builds(cluster)
-    assert cluster["metad"].stop() == 0
-    operator.run(COPY_ASIDE)
-    operator.run(PUT_BACK)
-    cluster["metad"].start()
-    wait_older(cluster)
+    put_back(cluster, operator)
     assert cluster["storaged-0"].stop() == 0
     cluster["storaged-0"].start()
     wait_older(cluster)

@@ -48,7 +48,7 @@ def test_a_graph_goes_to_a_process_that_is_begun_anew_and_draws_the_same(graph: 
     worker = context.Process(target=draw, args=(graph, there))
     worker.start()
     there.close()
-    assert here.poll(60), "the worker gave no answer"
+    assert here.poll(HANG_S), "the worker gave no answer"
     assert np.array_equal(here.recv(), graph.sample_edges(50, seed=8).edge_ids)
     worker.join(HANG_S)
     assert worker.exitcode == 0

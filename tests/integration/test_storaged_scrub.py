@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.kit.storage_faults import flip
+from tests.kit.waiting import HANG_S
 
 from asterism_proto.errors import Stale
 from asterism_proto.schema import NodeType, Schema
@@ -153,6 +154,6 @@ def test_a_check_ends_where_its_version_is_dropped(tmp_path: Path) -> None:
         wait_for(lambda: host.scrubber.bytes_read > 0)
         host.holdings.apply([replace(space(digest), versions=())])
         host.scrubber.stop()
-        check.join(60)
+        check.join(HANG_S)
         assert not check.is_alive()
         assert host.scrubber.versions_damaged == 0

@@ -12,7 +12,7 @@ from asterism_proto.v1 import metad_pb2 as mpb
 def test_of_two_processes_with_one_identity_the_first_is_heard() -> None:
     desk = Desk()
     desk.beat("s1", start=11)
-    with pytest.raises(Conflict, match="data folder is a copy of this one"):
+    with pytest.raises(Conflict, match="one data folder is a copy of the other"):
         desk.beat("s1", start=12)
     with pytest.raises(Conflict, match="s1:9779"):
         desk.poll("s1", start=12)

@@ -269,7 +269,7 @@ class Loads:
         return load
 
     def lapsed(self, since_ms: int) -> list[Load]:
-        """Return the open loads whose clients were last heard of before; every load has a whole lease from the start on."""
+        """Return the open loads without a request since; every load has a whole lease after a start."""
         return [load for load in self._open.values() if max(_last_seen(load), self._opened_ms) < since_ms]
 
     def settle(self, load_id: LoadId) -> None:
