@@ -201,7 +201,7 @@ def test_no_secret_is_told_and_what_can_not_be_reached_is_named(cluster: LocalCl
     assert (code, "takes no user and password" in told) == (ExitCode.USAGE, True), told
     said = [told]
     for kind in ("backup", "export-tables"):
-        with pytest.raises(InvalidRequest, match="takes no user and password") as refused:
+        with pytest.raises(InvalidRequest, match="without user and password") as refused:
             client.submit_job("cases", kind, options={"to": address})
         said.append(str(refused.value))
     said += [str(client.jobs(limit=100)), json.dumps(cluster.get("metad", "/api/v1/jobs"))]
