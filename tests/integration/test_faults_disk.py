@@ -212,7 +212,7 @@ def test_a_storaged_that_can_not_start_on_a_full_disk_says_so_and_starts_with_ro
     until(lambda: daemon.ended() is not None, "it runs on a disk that it can not write to")
     assert daemon.ended() == 2
     said = daemon.log.read_text().splitlines()[-1]
-    assert "identity.json can not be written: No space left on device" in said
+    assert "identity.json: cannot be written (No space left on device); free space" in said
     place.disk.empty()
     place.cluster.restart("storaged-0")
     assert edges_of(place.graph, "to") == expected
