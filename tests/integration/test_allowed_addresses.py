@@ -44,7 +44,7 @@ class SilentServer:
     def close(self) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        self._thread.join(10)
+        self._thread.join(HANG_S)
         for connection in self.connections:
             connection.close()
 
@@ -184,11 +184,11 @@ def test_a_served_folder_opens_the_addresses_that_it_was_given(tmp_path: Path) -
         body = {"space": "n", "kind": "backup", "options": {"to": f"file://{tmp_path}/kept"}}
         request = urllib.request.Request(f"http://127.0.0.1:{http_port}/api/v1/jobs", json.dumps(body).encode(), {"content-type": "application/json"})
         with pytest.raises(urllib.error.HTTPError, match="400") as refused:
-            urllib.request.urlopen(request, timeout=30)
+            urllib.request.urlopen(request, timeout=HANG_S)
         refused.value.close()
         assert not (tmp_path / "kept").exists()
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(HANG_S)
         if process.stdout is not None:
             process.stdout.close()

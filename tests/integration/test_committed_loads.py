@@ -236,13 +236,13 @@ def binary_endpoint_takes_no_writes(intruder: Intruder, load_id: int) -> None:
     found: Any = transport.call(STORE["find_stream"], store.FindStreamRequest(), 10)
     head = store.WriteBlocksRequest(space_id=intruder.described.space_id, load_id=load_id, kind=store.NODES, parts=[0])
     body = b"".join(bytes(piece) for piece in arrays.pieces(Frame(head, {"offsets": np.array([0, 1]), "ids": np.array([4])}), envelope=False))
-    with socket.create_connection((transport.address.rpartition(":")[0], found.port), timeout=10) as caller:
+    with socket.create_connection((transport.address.rpartition(":")[0], found.port), timeout=HANG_S) as caller:
         caller.sendall(GREETING.pack(MAGIC, 0, found.key))
-        receive(caller, GREETING.size, time.monotonic() + 10)
+        receive(caller, GREETING.size, time.monotonic() + HANG_S)
         caller.sendall(REQUEST.pack(MAGIC, number(STORE["write_blocks"].path), 10**7, len(body)) + body)
-        magic, status, length = (int.from_bytes(bytes(receive(caller, size, time.monotonic() + 10)), "little") for size in (4, 4, 8))
+        magic, status, length = (int.from_bytes(bytes(receive(caller, size, time.monotonic() + HANG_S)), "little") for size in (4, 4, 8))
         assert (magic, status) == (MAGIC, 1)
-        assert bytes(receive(caller, length, time.monotonic() + 10)).startswith(b"NotFound")
+        assert bytes(receive(caller, length, time.monotonic() + HANG_S)).startswith(b"NotFound")
 
 
 def test_a_late_write_is_in_the_fingerprint_or_refused(cluster: LocalCluster, client: Client) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.kit.storage_faults import flip
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_proto.errors import Stale
 from asterism_proto.schema import NodeType, Schema
@@ -24,13 +23,6 @@ from storaged.store.image_writer import ImageWriter
 
 SCHEMA = Schema(node_types=(NodeType(name="item", weighted=True),), parts=1)
 ROWS = 300_000
-
-
-def wait_for(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def image_in(folder: Path) -> str:
@@ -88,10 +80,10 @@ def test_a_served_image_that_is_altered_is_withdrawn_until_it_is_whole(tmp_path:
     with opened(tmp_path, verify_bytes=1 << 30) as (host, digest):
         host.holdings.apply([space(digest)])
         host.opener.wake()
-        wait_for(lambda: host.holdings.versions() == [(1, 3)])
+        wait_until(lambda: host.holdings.versions() == [(1, 3)], "the version is served")
         host.scrubber.start()
         flip(host.image / name, 8)
-        wait_for(lambda: f"image file {host.image / name}: " in "".join(host.holdings.missing()))
+        wait_until(lambda: f"image file {host.image / name}: " in "".join(host.holdings.missing()), "the damage is reported")
         assert "build the version again" in "".join(host.holdings.missing())
         assert host.holdings.versions() == []
         with pytest.raises(Stale, match="image"):
@@ -99,7 +91,7 @@ def test_a_served_image_that_is_altered_is_withdrawn_until_it_is_whole(tmp_path:
         assert host.holdings.served(1) == []  # no build links its files
         assert host.scrubber.versions_damaged == 1
         flip(host.image / name, 8)
-        wait_for(lambda: host.holdings.versions() == [(1, 3)])
+        wait_until(lambda: host.holdings.versions() == [(1, 3)], "the version is served")
         assert host.holdings.missing() == []
 
 
@@ -107,7 +99,7 @@ def test_an_image_of_another_version_is_refused(tmp_path: Path) -> None:
     with opened(tmp_path, verify_bytes=1 << 30) as (host, digest):
         host.holdings.apply([space("0" * 64)])
         host.opener.wake()
-        wait_for(lambda: f"its digest is {digest}" in "".join(host.holdings.missing()))
+        wait_until(lambda: f"its digest is {digest}" in "".join(host.holdings.missing()), "the damage is reported")
         assert host.holdings.versions() == []
 
 
@@ -116,7 +108,7 @@ def test_a_small_version_is_checked_whole_before_it_is_served(tmp_path: Path) ->
         flip(host.image / "n0.weights.bin", 8)
         host.holdings.apply([space(digest)])
         host.opener.wake()
-        wait_for(lambda: "n0.weights.bin: mebibyte 0" in "".join(host.holdings.missing()))
+        wait_until(lambda: "n0.weights.bin: mebibyte 0" in "".join(host.holdings.missing()), "the damage is reported")
         assert host.holdings.versions() == []
 
 
@@ -125,12 +117,12 @@ def test_of_a_large_version_offsets_are_checked_first_and_the_rest_soon(tmp_path
         flip(host.image / "n0.table.row_of.bin", 8)
         host.holdings.apply([space(digest)])
         host.opener.wake()
-        wait_for(lambda: "n0.table.row_of.bin: mebibyte 0" in "".join(host.holdings.missing()))
+        wait_until(lambda: "n0.table.row_of.bin: mebibyte 0" in "".join(host.holdings.missing()), "the damage is reported")
         flip(host.image / "n0.table.row_of.bin", 8)
         flip(host.image / "n0.weights.bin", 8)
-        wait_for(lambda: host.holdings.versions() == [(1, 3)])
+        wait_until(lambda: host.holdings.versions() == [(1, 3)], "the version is served")
         host.scrubber.start()  # the interval does not matter to what was never checked
-        wait_for(lambda: "n0.weights.bin: mebibyte 0" in "".join(host.holdings.missing()))
+        wait_until(lambda: "n0.weights.bin: mebibyte 0" in "".join(host.holdings.missing()), "the damage is reported")
         assert host.holdings.versions() == []
 
 
@@ -138,7 +130,7 @@ def test_a_version_that_was_checked_as_it_was_opened_is_not_due(tmp_path: Path) 
     with opened(tmp_path, verify_bytes=1 << 30, interval_s=3600) as (host, digest):
         host.holdings.apply([space(digest)])
         host.opener.wake()
-        wait_for(lambda: host.holdings.versions() == [(1, 3)])
+        wait_until(lambda: host.holdings.versions() == [(1, 3)], "the version is served")
         assert host.scrubber.check_next() is False
         assert host.scrubber.bytes_read == 0
 
@@ -147,11 +139,11 @@ def test_a_check_ends_where_its_version_is_dropped(tmp_path: Path) -> None:
     with opened(tmp_path, verify_bytes=0, interval_s=3600) as (host, digest):
         host.holdings.apply([space(digest)])
         host.opener.wake()
-        wait_for(lambda: host.holdings.versions() == [(1, 3)])
+        wait_until(lambda: host.holdings.versions() == [(1, 3)], "the version is served")
         host.scrubber._mib_per_s = 1e-6  # it would take years
         check = threading.Thread(target=host.scrubber.check_next)
         check.start()
-        wait_for(lambda: host.scrubber.bytes_read > 0)
+        wait_until(lambda: host.scrubber.bytes_read > 0, "the scrub reads")
         host.holdings.apply([replace(space(digest), versions=())])
         host.scrubber.stop()
         check.join(HANG_S)

@@ -63,7 +63,7 @@ class Terminal:
         self._seen = len(self.raw)
         os.write(self._master, text.encode())
 
-    def shows(self, pattern: str, seconds: float = 60.0) -> str:
+    def shows(self, pattern: str, seconds: float = HANG_S) -> str:
         """What was shown since the last key, once it has the pattern; AssertionError where it has it not in time."""
         until = time.monotonic() + seconds
         while not (found := re.search(pattern, self.text)):
@@ -77,7 +77,7 @@ class Terminal:
         """What was shown since the last key, without colours and movements, and without the blanks that it ends with."""
         return _ESCAPES.sub("", self.raw[self._seen :]).replace("\r", "").replace(" \x08", "").rstrip()
 
-    def ends(self, seconds: float = 30.0) -> int:
+    def ends(self, seconds: float = HANG_S) -> int:
         """The exit code, once the program has ended."""
         until = time.monotonic() + seconds
         while self._process.poll() is None:
