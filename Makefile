@@ -46,7 +46,7 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 
 venv: $(VENV)/.dev  ## .venv with everything for development
 
-demo: $(VENV)/.all  ## load, build, sample and export a shop's graph, in two minutes
+demo: $(VENV)/.all  ## load, build, sample and export a shop's graph; the first time takes some minutes
 	$(BIN)/python examples/demo.py
 
 test: lint run-tests  ## lint, then every test but the slow ones; both at a time with -j2
