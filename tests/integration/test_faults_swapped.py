@@ -118,6 +118,57 @@ def test_swapped_databases_are_refused_by_the_name_of_their_owner(cluster: Local
         assert [answers(graph) for graph in (one, other)] == expected
 
 
+def test_swapped_images_change_no_answer(cluster: LocalCluster, client: Client) -> None:
+    """Images of two versions, and of two partitions of one: withdrawn, made again from the database, and served as they were."""
+    graph = filled(client, "one", 1)
+    fill(graph, 2)
+    graph.build(timeout_s=HANG_S)
+    expected = {version: versioned(graph, version) for version in (1, 2)}
+    assert expected[1] != expected[2]
+    first, second = (sorted(job.glob("parts/*")) for job in sorted((space_folder(cluster, "storaged-0", graph) / "builds").iterdir()))
+    for pair in ((first[0], second[0]), (second[0], second[1])):
+        assert cluster["storaged-0"].stop() == 0
+        swap(*pair)
+        cluster["storaged-0"].start()
+        for version in (1, 2):
+            wait_until(lambda version=version: served(graph, version, expected[version]), f"version {version} is served")  # type: ignore[misc]
+    cluster.wait_ready()
+
+
+def versioned(graph: Graph, version: int) -> tuple[object, ...]:
+    sample = graph.sample_nodes(50, "n", seed=3, version=version)
+    return edges_of(graph, "to", version=version), sample.nodes.tobytes()
+
+
+def served(graph: Graph, version: int, expected: tuple[object, ...]) -> bool:
+    """Whether a version is served; where it is, its answers are the expected ones."""
+    try:
+        found = versioned(graph, version)
+    except AWAY:
+        return False
+    assert found == expected
+    return True
+
+
+def test_a_folder_of_another_cluster_is_refused(cluster: LocalCluster, client: Client, tmp_path: Path) -> None:
+    graph = filled(client, "one", 1)
+    expected = answers(graph)
+    folder = cluster.folder_of("storaged-0")
+    with LocalCluster(storageds=1, folder=tmp_path) as other:
+        with storaged(other, folder) as guest:  # while it is in use
+            wait_until(lambda: guest.ended() is not None, "the guest ends")
+            assert guest.ended() == 2
+            assert str(folder) in guest.tail()
+        assert cluster["storaged-0"].stop() == 0
+        with storaged(other, folder) as guest:
+            wait_until(lambda: "cluster" in said_by(guest), "the guest says that its folder is another cluster's")
+            with other.client() as connected:
+                assert not any(host.online and host.address == guest.address for host in connected.hosts())
+        cluster["storaged-0"].start()
+    cluster.wait_ready()
+    assert answers(graph) == expected
+
+
 def test_whole_folders_of_two_storageds_may_change_places(cluster: LocalCluster, client: Client) -> None:
     """The identity is in the folder: each part is found at its new address."""
     graph = filled(client, "one", 1)
