@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -58,7 +59,10 @@ def filled(client: Client, space: str) -> Graph:
 
 def wait_for(holds: Callable[[], bool], seconds: float = WAIT_S) -> None:
     end = time.monotonic() + seconds
-    while not holds():
+    while True:
+        with contextlib.suppress(FileNotFoundError):  # a folder goes while it is looked at
+            if holds():
+                return
         assert time.monotonic() < end
         time.sleep(0.02)
 
