@@ -1,10 +1,10 @@
 """Plants every fault that samplers in the field have had into ours, and shows that the law suite rejects each.
 
-    python tests/law/mutants.py            # prints a table; exit 1 when a mutant survives or the sampler itself is rejected
+    python tests/law/mutants.py            # prints a table; exit status 1 when a mutant survives or the sampler itself is rejected
     python tests/law/mutants.py floyd      # those whose name contains the word
     python tests/law/mutants.py --of rows  # those of tests/law/faults/rows.py
-    python tests/law/mutants.py --of conditions --near  # by those checks alone that look at the same modules of ours
 
+Each mutant names the check of `tests.law.checks` that must reject it. The same checks must accept the sampler without a fault.
 A mutant is a change of a module's source, applied as it is imported; kernels run interpreted, so nothing is compiled.
 A change that no longer fits the source is an error: a mutant must not die of old age.
 """
@@ -30,79 +30,6 @@ SCALE = 0.1
 """Of the suite's sizes: enough for faults of this kind."""
 GROUPS = ("draws", "rows", "walks", "labor", "hgt", "visits", "conditions", "timed")
 """Modules of `tests.law.faults`: a process of its own tests each."""
-
-NEAREST = {
-    "storaged.draw.restricted": "conditional",
-    "storaged.draw.conditions": "conditional",
-    "storaged.draw.looking": "conditional",
-    "storaged.draw.covers": "conditional",
-    "storaged.draw.intervals": "conditional",
-    "storaged.kernel.covered": "conditional",
-    "graphd.restriction": "conditional",
-    "storaged.draw.ranged": "ranged",
-    "storaged.kernel.near": "ranged",
-    "storaged.kernel.ranged": "ranged",
-    "storaged.kernel.different": "different",
-    "storaged.kernel.union": "different",
-    "storaged.kernel.probability": "probabilities",
-    "storaged.draw.probability": "probabilities",
-    "graphkit.successive": "probabilities",
-    "graphkit.excluding": "rows",
-    "graphd.numbered": "rows",
-    "graphd.positives": "rows",
-    "storaged.draw.numbered": "rows",
-    "storaged.draw.neighbor": "probabilities",
-    "storaged.draw.node": "probabilities",
-    "graphd.labels": "rows",
-    "graphkit.layers": "layered",
-    "graphkit.sides": "sided",
-    "graphkit.growth": "paths",
-    "graphd.layer": "paths",
-    "graphkit.labor": "labor",
-    "graphd.labor": "labor",
-    "graphkit.hgt": "budgeted",
-    "graphd.hgt": "budgeted",
-    "graphd.induced": "paths",
-    "storaged.kernel.between": "paths",
-    "storaged.kernel.marked": "paths",
-    "storaged.kernel.marks": "paths",
-    "storaged.kernel.sifting": "paths",
-    "storaged.kernel.telling": "paths",
-    "graphd.walk": "paths",
-    "graphd.visits": "visits",
-    "graphkit.visits": "visits",
-    "graphd.pagerank": "visits",
-    "graphkit.push": "visits",
-    "storaged.kernel.push": "visits",
-    "storaged.draw.walk": "paths",
-    "storaged.kernel.bias": "paths",
-    "storaged.kernel.sieve": "paths",
-    "storaged.kernel.packed": "packed",
-    "storaged.kernel.packed_walk": "packed",
-    "storaged.kernel.biased_walk": "packed",
-    "storaged.draw.labor": "labor",
-    "storaged.kernel.labor": "labor",
-    "storaged.kernel.importance": "labor",
-    "storaged.kernel.distinct": "neighborhoods",
-    "storaged.kernel.shuffle": "neighborhoods",
-    "storaged.kernel.neighbors": "neighborhoods",
-    "graphkit.alias": "tables",
-    "graphkit.acceptance": "global_draws",
-    "storaged.draw.entries": "global_draws",
-    "storaged.kernel.columns": "global_draws",
-    "storaged.draw.version": "global_draws",
-    "graphkit.rng": "global_draws",
-    "storaged.kernel.race": "neighborhoods",
-    "storaged.kernel.timed": "timed",
-    "storaged.draw.timed": "timed",
-    "storaged.draw.expand": "timed",
-    "storaged.draw.grow": "timed",
-    "graphkit.times": "timed",
-    "graphd.sample": "timed",
-    "graphd.until": "timed",
-    "graphd.spread": "timed",
-}
-"""The module of `tests.law.checks` that looks at a module of ours: its checks come first, for most faults end there."""
 
 
 def mutants_of(group: str) -> tuple[Mutant, ...]:
@@ -148,8 +75,8 @@ def planter(name: str) -> importlib.abc.MetaPathFinder:
     return _Planter(next(mutant for mutant in known if mutant.name == name))
 
 
-def verdict(mutant: Mutant | None, near: Collection[str] = ()) -> tuple[str, str]:
-    """(check, why) of the first check that rejects a sampler; ("", "") where all of them (of these modules, where any are named) accept it."""
+def verdict(mutant: Mutant | None, names: Collection[str] = ()) -> tuple[str, str]:
+    """Return (check, reason) of the first check (of these names, where any are given) that rejects a sampler, or ("", "")."""
     for name in [n for n in sys.modules if n.split(".")[0] in ("graphkit", "storaged", "graphd") or n.startswith(("tests.kit", "tests.law.checks"))]:
         del sys.modules[name]
     planters = [] if mutant is None else [_Planter(mutant)]
@@ -157,9 +84,8 @@ def verdict(mutant: Mutant | None, near: Collection[str] = ()) -> tuple[str, str
     try:
         checks = importlib.import_module("tests.law.checks")
         AsterismError = importlib.import_module("asterism_proto.errors").AsterismError
-        nearest = "" if mutant is None else f"tests.law.checks.{NEAREST.get(mutant.module)}"
-        for check in sorted(checks.CHECKS, key=lambda check: check.__module__ != nearest):
-            if near and check.__module__ not in near:
+        for check in checks.CHECKS:
+            if names and check.__name__ not in names:
                 continue
             try:
                 check(SCALE)
@@ -172,27 +98,35 @@ def verdict(mutant: Mutant | None, near: Collection[str] = ()) -> tuple[str, str
     return "", ""
 
 
+def rejected(mutant: Mutant) -> tuple[bool, str]:
+    """Return whether the check that a mutant names rejects it, and a line that says so. Where it does not, the line names the check that does."""
+    check, reason = verdict(mutant, (mutant.check,)) if mutant.check else ("", "")
+    if check:
+        return True, f"rejected by {check}: {reason}"
+    check, reason = verdict(mutant)
+    return False, f"accepted by {mutant.check or '(no check)'}, rejected by {check or '(none)'}: {reason}"
+
+
 def main(words: Sequence[str]) -> int:
-    """Print a line per mutant; 0 when the sampler is accepted and every mutant rejected."""
-    sys.path[:0] = [str(ROOT), *(str(ROOT / room) for room in ("services", "client", "proto"))]
+    """Print a line per mutant; return 0 when every mutant is rejected and the checks that did so accept the sampler itself."""
+    sys.path[:0] = [str(ROOT), *(str(ROOT / folder) for folder in ("services", "client", "proto"))]
     numba_config = importlib.import_module("numba").config
     numba_config.DISABLE_JIT = True
-    wrong, groups = 0, GROUPS
+    groups = GROUPS
     if words[:1] == ["--of"]:
         groups, words = (words[1],), words[2:]
-    only = words[:1] == ["--near"]
-    words = words[only:]
-    known = [mutant for group in groups for mutant in mutants_of(group)]
-    near = {f"tests.law.checks.{NEAREST[mutant.module]}" for mutant in known} if only else set()
-    for mutant in (None, *(m for m in known if all(w.lower() in m.name.lower() for w in words))):
+    mutants = [m for group in groups for m in mutants_of(group) if all(w.lower() in m.name.lower() for w in words)]
+    wrong = 0
+    for mutant in mutants:
         start = time.perf_counter()
-        check, why = verdict(mutant, near)
-        right = bool(check) == (mutant is not None)
+        right, line = rejected(mutant)
         wrong += not right
-        name, met = ("(the sampler itself)", "") if mutant is None else (mutant.name, mutant.met)
-        said = f"rejected by {check}: {why}" if check else "accepted"
-        print(f"{'ok' if right else 'WRONG':<6}{name:<42}{met:<23}{time.perf_counter() - start:4.1f} s  {said[:140]}", flush=True)
-    return min(wrong, 1)
+        print(f"{'ok' if right else 'WRONG':<6}{mutant.name:<42}{mutant.met:<23}{time.perf_counter() - start:4.1f} s  {line[:140]}", flush=True)
+    start = time.perf_counter()
+    check, reason = verdict(None, {mutant.check for mutant in mutants})
+    line = f"rejected by {check}: {reason}" if check else "accepted"
+    print(f"{'WRONG' if check else 'ok':<6}{'(the sampler itself)':<65}{time.perf_counter() - start:4.1f} s  {line}")
+    return min(wrong + bool(check), 1)
 
 
 if __name__ == "__main__":

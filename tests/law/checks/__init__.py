@@ -75,7 +75,11 @@ from tests.law.checks.probabilities import (
     inverse_probabilities_estimate_totals,
     shares_of_all_parts_are_probabilities,
 )
-from tests.law.checks.ranged import hosts_do_not_matter_to_ranges, what_is_in_a_range_is_drawn_by_its_law
+from tests.law.checks.ranged import (
+    hosts_do_not_matter_to_ranges,
+    what_is_in_a_range_is_drawn_by_its_law,
+    what_is_in_a_range_is_drawn_by_its_law_without_replacement,
+)
 from tests.law.checks.rows import (
     graph_labels_are_alike,
     negatives_are_no_edges,
@@ -142,6 +146,7 @@ CHECKS: tuple[Callable[[float], None], ...] = (
     indexes_leave_the_weights_among_what_satisfies_conditions,
     hosts_do_not_matter_under_conditions,
     what_is_in_a_range_is_drawn_by_its_law,
+    what_is_in_a_range_is_drawn_by_its_law_without_replacement,
     hosts_do_not_matter_to_ranges,
     the_last_are_the_latest,
     fewer_are_the_first_of_more,

@@ -131,15 +131,27 @@ def _drawn(
     return out, found["eids"].tobytes() + kinds.tobytes()
 
 
+Case = tuple[tuple[int, ...], bool, int]
+
+
 def what_is_in_a_range_is_drawn_by_its_law(scale: float) -> None:
-    """With and without replacement, by weight and uniformly, of one type and of unions: every outcome has its probability among what satisfies."""
-    each = int(max(300, 5000 * scale))
-    cases: tuple[tuple[tuple[int, ...], bool, bool, int], ...] = (
-        ((0,), True, False, 1), ((0,), True, True, 1), ((0, 1), True, False, 2), ((2,), True, False, 1), ((0, 1, 2), True, True, 1),
-        ((0,), False, False, 2), ((0,), False, True, 2), ((0, 1), False, False, 2), ((2,), False, False, 3), ((1, 2), False, True, 2),
-        ((1,), False, False, 3),
+    """With replacement, by weight and uniformly, of one type and of unions: every outcome has its probability among what satisfies."""
+    cases: tuple[Case, ...] = (((0,), False, 1), ((0,), True, 1), ((0, 1), False, 2), ((2,), False, 1), ((0, 1, 2), True, 1))
+    _follow(cases, scale, replace=True)
+
+
+def what_is_in_a_range_is_drawn_by_its_law_without_replacement(scale: float) -> None:
+    """By weight and uniformly, of one type and of unions: every outcome has its probability among what satisfies."""
+    cases: tuple[Case, ...] = (
+        ((0,), True, 2), ((0, 1), False, 2), ((2,), False, 3), ((1, 2), True, 2), ((1,), False, 3), ((0,), False, 2),
     )  # fmt: skip
-    for number, (types, replace, uniform, count) in enumerate(cases):
+    _follow(cases, scale, replace=False)
+
+
+def _follow(cases: tuple[Case, ...], scale: float, *, replace: bool) -> None:
+    """Hold draws against their law, in each case of (edge types, uniformly, count) under each condition, by the four kinds of stars in turn."""
+    each = int(max(300, 5000 * scale))
+    for number, (types, uniform, count) in enumerate(cases):
         how = {"floating": bool(number & 1), "incoming": bool(number & 2)}
         for where in SEEN:
             near = [(end, 1.0 if uniform else weight) for end, weight in _near(types, where)]

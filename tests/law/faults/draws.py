@@ -23,32 +23,52 @@ MUTANTS: tuple[Mutant, ...] = (
         "Nebula #6091",
         SHUFFLE,
         (SHUFFLED, SHUFFLED.replace("+ k_th)", "+ k_th + np.uint64(1))").replace(*ONE_LESS)),
+        check="distinct_neighbors_are_successive_draws",
     ),
-    change("Floyd off by one", "torch_sparse #385", SHUFFLE, (SHUFFLED, SHUFFLED.replace(*ONE_LESS))),
+    change(
+        "Floyd off by one", "torch_sparse #385", SHUFFLE, (SHUFFLED, SHUFFLED.replace(*ONE_LESS)), check="distinct_neighbors_are_successive_draws"
+    ),
     change(
         "first neighbor never picked",
         "DGL #1928",
         NEIGHBORS,
         (DRAWN, "column = np.uint64(max(int(below(w, degree)), min(1, int(degree) - 1)))"),
+        check="neighbors_follow_their_weights",
     ),
     change(
         "zero weight picked, in whole rows",
         "cuGraph #4607",
         DISTINCT,
         ("f32_at(row_weights, j) > np.float32(0.0)", "f32_at(row_weights, j) >= np.float32(0.0)"),
+        check="whole_neighborhoods_come_in_order",
     ),
     change(
-        "zero weight picked, by tables", "cuGraph #4607", ALIAS, ("scaled = np.rint(prob * _TWO64)", "scaled = np.rint(max(prob, 1e-3) * _TWO64)")
+        "zero weight picked, by tables",
+        "cuGraph #4607",
+        ALIAS,
+        ("scaled = np.rint(prob * _TWO64)", "scaled = np.rint(max(prob, 1e-3) * _TWO64)"),
+        check="tables_are_exact",
     ),
-    change("zero weight picked, in a race", "cuGraph #4607", RACE, ("if not weight > 0.0:\n            continue", "weight = max(weight, 0.5)")),
+    change(
+        "zero weight picked, in a race",
+        "cuGraph #4607",
+        RACE,
+        ("if not weight > 0.0:\n            continue", "weight = max(weight, 0.5)"),
+        check="races_are_successive_draws",
+    ),
     change(
         "the light half dropped",
         "passes DGL's own test",
         ALIAS,
         ("scaled = np.rint(prob * _TWO64)", "scaled = np.rint(prob * _TWO64) if prob >= 0.5 else 0.0"),
+        check="tables_are_exact",
     ),
     change(
-        "alias and probability swapped", "classic", ACCEPTANCE, ("return led ^ ((column ^ led) & kept)", "return column ^ ((column ^ led) & kept)")
+        "alias and probability swapped",
+        "classic",
+        ACCEPTANCE,
+        ("return led ^ ((column ^ led) & kept)", "return column ^ ((column ^ led) & kept)"),
+        check="streams_are_not_lagged",
     ),
     change(
         "unpaired columns lead to outcome 0",
@@ -58,12 +78,14 @@ MUTANTS: tuple[Mutant, ...] = (
             "    if open_row >= 0:\n        prob[open_row] = 1.0\n        alias[open_row] = open_row\n",
             "    if open_row >= 0:\n        prob[open_row] = max(high - 0.01, 0.0)\n        alias[open_row] = 0\n",
         ),
+        check="tables_are_exact",
     ),
     change(
         "stale totals",
         "Euler",
         VERSION,
         ("float(share.count if uniform else share.weight)", "float(share.count if uniform else share.weight * (1 + 0.5 * (part == 0)))"),
+        check="nodes_follow_their_weights",
     ),
     change(
         "floor, and the rest to parts alike",
@@ -81,12 +103,14 @@ MUTANTS: tuple[Mutant, ...] = (
             "    values = settled(np.array([value for value, _ in pairs], np.int64))\n"
             "    return values, settled(np.array([tags[e] for _, e in pairs] if tags.size else [], np.int32))\n",
         ),
+        check="a_single_draw_follows_the_shares",
     ),
     change(
         "float32 prefix sums over a union",
         "Euler",
         NEIGHBORS,
         ("reached += measures[t, i]", "reached = np.float32(np.float32(reached) + np.float32(measures[t, i]))"),
+        check="unions_are_exact",
     ),
     change(
         "float32 sums of rows",
@@ -94,24 +118,28 @@ MUTANTS: tuple[Mutant, ...] = (
         ALIAS,
         ("            t: float = s + x\n", "            t: float = np.float32(s + x)\n"),
         ("error += (s - t) + x if s >= x else (x - t) + s", "error += 0.0"),
+        check="tables_are_exact",
     ),
     change(
         "rows from 32 bits, globally",
         "many",
         COLUMNS,
         ("column = below_short(w, sizes[entry])", "column = ((w >> np.uint64(32)) * sizes[entry]) >> np.uint64(32)"),
+        check="rows_come_from_64_bits",
     ),
     change(
         "rows from 32 bits, in neighborhoods",
         "many",
         NEIGHBORS,
         (DRAWN, "column = ((w >> np.uint64(32)) * degree) >> np.uint64(32)"),
+        check="rows_come_from_64_bits",
     ),
     change(
         "coins of 32 bits",
         "many",
         ACCEPTANCE,
         ("if undecided(row, coin) and (coin & _LOW) < np.uint64(u32_at(cold, column)):", "if coin < _LOW and coin > _LOW:"),
+        check="coins_have_64_bits",
     ),
     change(
         "answers grouped by part",
@@ -122,6 +150,7 @@ MUTANTS: tuple[Mutant, ...] = (
             OF_ENTRIES + "    order = np.argsort(out[:held] % max(int(offsets.max()) + 1, 1), kind='stable')\n"
             "    return settled(out[:held][order]), settled(out_tags[:held][order[: out_tags.size]])\n",
         ),
+        check="hosts_and_ranges_do_not_matter",
     ),
     change(
         "the same stream on every worker",
@@ -131,20 +160,23 @@ MUTANTS: tuple[Mutant, ...] = (
             "        _hash(row_key, drawn, _ZERO, size, words)\n",
             "        for j in range(size):\n            words[j] = word(row_key, start + np.uint64(made + j))\n",
         ),
+        check="hosts_and_ranges_do_not_matter",
     ),
-    change("one stream for every position", "Euler", NEIGHBORS, (OF_POSITION, "own = key")),
+    change("one stream for every position", "Euler", NEIGHBORS, (OF_POSITION, "own = key"), check="neighbors_follow_their_weights"),
     change(
         "streams of neighboring seeds lag",
         "seed + k * constant",
         RNG,
         ("key = mix64(path[0])", "key = (path[0] & np.uint64(0xFFFFFFFF)) * GOLDEN"),
         ("key = derive(key, path[i])", "key = key + (path[i] << np.uint64(40))"),
+        check="streams_are_not_lagged",
     ),
     change(
         "streams of neighboring positions lag",
         "seed + k * constant",
         NEIGHBORS,
         (OF_POSITION, "own = key + np.uint64(positions[node]) * np.uint64(0x9E3779B97F4A7C15)"),
+        check="rows_come_from_64_bits",
     ),
     change(
         "starting over after too many rejections",
@@ -154,6 +186,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "    found = np.int64(drawn)\n    if drawn < count:\n",
             "    found = np.int64(drawn)\n    if drawn < count:\n        touched[used[:drawn]] = -1\n        drawn = found = np.int64(0)\n",
         ),
+        check="distinct_neighbors_are_successive_draws",
     ),
     change(
         "rejected draws taken with replacement",
@@ -163,22 +196,37 @@ MUTANTS: tuple[Mutant, ...] = (
             "if touched[there] != 0 if direct else marks[there] >= 0:\n",
             "if (touched[there] != 0 if direct else marks[there] >= 0) and refused < 1:\n",
         ),
+        check="distinct_neighbors_are_successive_draws",
     ),
-    change("a race by -log(u) * w", "classic", RACE, ("return -log(unit(w)) / weight", "return -log(unit(w)) * weight")),
+    change(
+        "a race by -log(u) * w",
+        "classic",
+        RACE,
+        ("return -log(unit(w)) / weight", "return -log(unit(w)) * weight"),
+        check="races_are_successive_draws",
+    ),
     change(
         "a union's types alike",
         "many",
         NEIGHBORS,
         ("total += measures[t, i]\n", "total += measures[t, i] > 0.0\n"),
         ("reached += measures[t, i]", "reached += measures[t, i] > 0.0"),
+        check="neighbors_follow_their_weights",
     ),
     change(
         "an id before its threshold",
         "tempting",
         ENTRIES,
         ("ids=settled(np.where(has, keyed + np.uint64(8), ids))", "ids=settled(np.where(has, keyed - np.uint64(8), ids))"),
+        check="ids_beside_thresholds_are_those_of_rows",
     ),
-    change("ids of rows beside columns", "tempting", ENTRIES, ("rows_of=settled(np.where(has, np.uint64(0), rows_of))", "rows_of=rows_of")),
+    change(
+        "ids of rows beside columns",
+        "tempting",
+        ENTRIES,
+        ("rows_of=settled(np.where(has, np.uint64(0), rows_of))", "rows_of=rows_of"),
+        check="ids_beside_thresholds_are_those_of_rows",
+    ),
 )
 
 
