@@ -144,38 +144,3 @@ def test_a_build_beyond_memory_fails_with_its_cause_and_is_recovered(cluster: Lo
     again = client.wait(client.submit_job("g", options={"link": "no"}).job_id, timeout_s=HANG_S)
     assert images(cluster, recovered.job_id) == images(cluster, again.job_id) != []
     assert answers(graph) == expected
-
-
-def test_requests_beyond_memory_are_busy_and_daemons_go_on(cluster: LocalCluster, client: Client, graph: Graph) -> None:
-    expected = answers(graph)
-
-    def ask() -> None:
-        for count in (64, 256, 512):  # memory that was freed before serves the first ones
-            graph.sample_neighbors(np.arange(NODES), "to", count, seed=count)
-
-    for name in ("graphd-0", "storaged-0"):
-        with limited(cluster[name].pid, 1 * MIB), pytest.raises(asterism.AsterismError) as refused:
-            ask()
-        assert isinstance(refused.value, (asterism.Busy, asterism.Unavailable)), refused.value
-        go_on(cluster)
-        assert answers(graph) == expected
-
-
-def test_a_metad_beyond_memory_refuses_and_keeps_what_it_acknowledged(cluster: LocalCluster, client: Client, graph: Graph) -> None:
-    expected = answers(graph)
-    wide = {"parts": 2, "nodes": {f"n{i}": {"features": {"x" * 60: {"dtype": "float32", "shape": [4]}}} for i in range(200)}, "edges": {}}
-    made: list[str] = []
-
-    def make() -> None:
-        for i in range(300):
-            client.create_space(f"wide{i}", wide)
-            made.append(f"wide{i}")
-
-    with limited(cluster["metad"].pid, 1 * MIB):
-        refusal(make)
-    go_on(cluster)
-    assert {space.name for space in client.spaces()} >= {"g", *made}
-    assert graph.build(timeout_s=HANG_S).state == "FINISHED"
-    assert answers(graph) == expected
-    for name in made:
-        client.drop_space(name)
