@@ -161,7 +161,8 @@ def test_a_folder_of_another_cluster_is_refused(cluster: LocalCluster, client: C
             assert str(folder) in guest.tail()
         assert cluster["storaged-0"].stop() == 0
         with storaged(other, folder) as guest:
-            wait_until(lambda: "cluster" in said_by(guest), "the guest says that its folder is another cluster's")
+            refused = f"data={folder}: belongs to the cluster "
+            wait_until(lambda: refused in said_by(guest), f"the guest says {refused}")
             with other.client() as connected:
                 assert not any(host.online and host.address == guest.address for host in connected.hosts())
         cluster["storaged-0"].start()
