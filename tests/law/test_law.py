@@ -1,4 +1,4 @@
-"""Every check of the law, on the compiled sampler at full size, and on the interpreted one small."""
+"""Every check of the law, on the compiled sampler at full size."""
 
 from __future__ import annotations
 
