@@ -11,6 +11,7 @@ from daemonkit import logs
 from daemonkit.channels import RemoteTransport
 from daemonkit.threads import end_on_lost_threads
 from storaged.app import Storaged
+from storaged.fork_server import ForkServer
 from storaged.settings import StoragedSettings
 
 
@@ -21,9 +22,11 @@ def main(arguments: list[str]) -> int:
         signal.signal(number, lambda *_: stop.set())
     try:
         settings = StoragedSettings.read(arguments)
+        fork_server = ForkServer()
+        fork_server.fork()  # before any thread
         end_on_lost_threads()
         logs.configure(daemon="storaged", json=settings.log_json, level=settings.log_level)
-        storaged = Storaged(settings, RemoteTransport(settings.metad))
+        storaged = Storaged(settings, RemoteTransport(settings.metad), fork_server=fork_server)
         storaged.open_ports()
         storaged.start()
     except AsterismError as error:

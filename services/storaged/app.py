@@ -36,6 +36,7 @@ from storaged.build.task import Total
 from storaged.cluster import Cluster
 from storaged.draw import Share, by_name
 from storaged.folders import Folders
+from storaged.fork_server import ForkServer
 from storaged.holdings import Holdings, Wanted, WantedSpace
 from storaged.inventory import highest_ids, inventory_of
 from storaged.opening import Opener
@@ -75,9 +76,11 @@ class Storaged:
         Carries calls to metad.
     fenced : bool
         Whether a copied folder is refused while a storaged on the original is online.
+    fork_server : ForkServer, optional
+        Starts the processes of tasks; None: one that is started at the first task.
     """
 
-    def __init__(self, settings: StoragedSettings, metad: Transport, *, fenced: bool = True) -> None:
+    def __init__(self, settings: StoragedSettings, metad: Transport, *, fenced: bool = True, fork_server: ForkServer | None = None) -> None:
         _allow_files()
         self._settings = settings
         self._folders = Folders(settings.data)
@@ -109,6 +112,7 @@ class Storaged:
             addresses=settings.addresses(),
             remote_timeout_s=settings.remote_timeout_s,
             changed=self._build_changed,
+            fork_server=fork_server or ForkServer(),
         )
         self._remaker = Remaker(begin=self._begin, wants=self._holdings.wants, commits=self._commits, folders=self._folders)
         self._opener = Opener(

@@ -1,6 +1,6 @@
 """The children of a storaged: what each kind of order has one do, and what all of them have in common.
 
-`storaged.work` starts them with `command`; their ``__main__`` runs `main`.
+`storaged.fork_server` forks them; their ``__main__`` runs `main`.
 """
 
 from __future__ import annotations
@@ -98,11 +98,6 @@ def _written(folder: Path, task: Mapping[str, Any]) -> Path:
     path = folder / TASK
     path.write_text(json.dumps(task))
     return path
-
-
-def command(module: str, task: Path) -> list[str]:
-    """What starts a child of this process."""
-    return [sys.executable, "-m", module, str(task.absolute()), str(os.getpid())]
 
 
 def end_with(parent: int) -> None:

@@ -13,7 +13,6 @@ import logging
 import os
 import shutil
 import signal
-import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +28,7 @@ from asterism_proto.places import Place, redacted
 from storaged import children
 from storaged.archive.transfer import KINDS, Transfer
 from storaged.folders import Folders
+from storaged.fork_server import ForkServer, TaskProcess
 from storaged.orders import FAILED, FINISHED, QUEUED, REMAKE, RUNNING, STOPPED, Order, Progress, Run
 from storaged.store.disk import memory_refusal, refusal
 from storaged.store.graph import GraphStore
@@ -47,7 +47,7 @@ class _Build:
     def __init__(self, order: Order, work: Work) -> None:
         self.order = order
         self._work = work
-        self._child: subprocess.Popen[str] | None = None
+        self._child: TaskProcess | None = None
         self._lock = threading.Lock()
         self._cancelled = False
         self.progress = Progress(task_id=order.task_id, attempt=order.attempt, state=QUEUED)
@@ -62,15 +62,13 @@ class _Build:
         with self._lock:
             self._cancelled = True
             if self._child is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self._child.pid, signal.SIGKILL)
+                self._child.send_signal(signal.SIGKILL)
 
     def hold(self) -> None:
         """Stop the child where it is, or let it go on: as `Work.allowed` says."""
         with self._lock:
             if self._child is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self._child.pid, signal.SIGCONT if self._work.allowed.is_set() else signal.SIGSTOP)
+                self._child.send_signal(signal.SIGCONT if self._work.allowed.is_set() else signal.SIGSTOP)
 
     def _run(self) -> None:
         try:
@@ -194,35 +192,25 @@ class _Build:
             self._tell(RUNNING, phase=f"fingerprints of part {part}")
             store.verify(part, expected)
 
-    def _spawn(self, stderr: IO[str]) -> subprocess.Popen[str]:
+    def _spawn(self, stderr: IO[str]) -> TaskProcess:
         module, task = self._task()
         with self._lock:
             if self._cancelled:
                 raise AsterismError("stopped before it began")
-            self._child = subprocess.Popen(
-                children.command(module, task),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                # Few malloc arenas: RocksDB's threads would keep one each, outside the build's limit.
-                env={**os.environ, "MALLOC_ARENA_MAX": "2"},  # noqa: TID251 - a child's environment is ours and one word
-                text=True,
-                start_new_session=True,
-            )
+            self._child = self._work.fork_server.start_task(module, task, stderr)
         self.hold()
         return self._child
 
-    def _reaped(self, child: subprocess.Popen[str]) -> int:
-        """Its exit status, once it has ended. From then on its number may be another process's, which gets no signal of ours."""
-        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    def _reaped(self, child: TaskProcess) -> int:
+        """Return its exit status, once it has ended."""
+        status = child.wait()
         with self._lock:
             self._child = None
-            return child.wait()
+        return status
 
-    def _watch(self, child: subprocess.Popen[str], stderr: IO[str]) -> None:
+    def _watch(self, child: TaskProcess, stderr: IO[str]) -> None:
         last: dict[str, Any] = {}
         kept = 0
-        assert child.stdout is not None
         for line in child.stdout:
             try:
                 last = json.loads(line)
@@ -294,6 +282,8 @@ class Work:
         Seconds that the host of an address may be silent.
     changed : callable
         Called when an order ended: there is something to report.
+    fork_server : ForkServer
+        Starts the children.
     """
 
     def __init__(
@@ -309,9 +299,10 @@ class Work:
         addresses: AllowedAddresses,
         remote_timeout_s: float,
         changed: Callable[[], None],
+        fork_server: ForkServer,
     ) -> None:
         self.folders, self.store, self.host, self.served = folders, store, host, served
-        self.fingerprints = fingerprints
+        self.fingerprints, self.fork_server = fingerprints, fork_server
         self.memory_limit_mib, self.changed = memory_limit_mib, changed
         self.addresses, self.remote_timeout_s = addresses, remote_timeout_s
         self._slots = threading.BoundedSemaphore(concurrent)
@@ -403,6 +394,7 @@ class Work:
             build.cancel()
         for build in builds:
             build.done.wait(10)
+        self.fork_server.close()
 
 
 def _begin_after(build: _Build, previous: _Build | None) -> None:

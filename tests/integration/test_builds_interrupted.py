@@ -10,6 +10,7 @@ import numpy as np
 import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
+from tests.kit.task_processes import builds
 from tests.kit.waiting import HANG_S, let_pass
 
 from asterism import Client, Graph
@@ -50,11 +51,6 @@ def building(client: Client, graph: Graph) -> Job:
     return client.submit_job("big", options={"link": "no"})
 
 
-def children(cluster: LocalCluster, name: str) -> list[psutil.Process]:
-    """The builds of a storaged."""
-    return [child for child in psutil.Process(cluster.daemons[name].pid).children() if "storaged.build" in child.cmdline()]
-
-
 def until(client: Client, job_id: int, holds: Callable[[Job], bool]) -> Job:
     """The job, once it is as wanted."""
     end = time.monotonic() + WAIT_S
@@ -70,7 +66,7 @@ def under_way(client: Client, cluster: LocalCluster, job_id: int, name: str) -> 
     while time.monotonic() < end:
         host = {h.address: h.uuid for h in client.hosts()}[cluster.daemons[name].address]
         task = next(task for task in client.job(job_id).tasks if task.host == host)
-        found = children(cluster, name)
+        found = builds(cluster, name)
         if task.rows_done > 0 and found:
             return found[0]
         time.sleep(0.02)

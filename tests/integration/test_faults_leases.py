@@ -18,7 +18,8 @@ import numpy as np
 import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.kit.invariants import Witness, builds, edges_of, settled
+from tests.kit.invariants import Witness, edges_of, settled
+from tests.kit.task_processes import builds
 from tests.kit.waiting import HANG_S
 
 from asterism import Client, Graph

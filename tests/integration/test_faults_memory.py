@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.kit.invariants import builds, edges_of
+from tests.kit.invariants import edges_of
+from tests.kit.task_processes import builds
 from tests.kit.waiting import HANG_S, wait_until
 
 import asterism

@@ -12,6 +12,7 @@ import numpy as np
 import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
+from tests.kit.task_processes import builds
 from tests.kit.waiting import HANG_S, let_pass
 
 from asterism import Client, Graph
@@ -72,7 +73,7 @@ def held_build(cluster: LocalCluster, name: str) -> psutil.Process:
     found: list[psutil.Process] = []
 
     def seen() -> bool:
-        found[:] = [child for child in psutil.Process(cluster[name].pid).children() if "storaged.build" in child.cmdline()]
+        found[:] = builds(cluster, name)
         return bool(found)
 
     wait_for(seen)

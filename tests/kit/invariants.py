@@ -13,37 +13,18 @@ from types import TracebackType
 from typing import Self
 
 import numpy as np
-import psutil
 
 import asterism
 from asterism import Client, Graph
 from asterism.versions import VersionInfo
 from tests.kit.cluster import LocalCluster
+from tests.kit.task_processes import builds, title
 from tests.kit.waiting import HANG_S
 
 AUDITED = 1e-9
 """Total variation between a published law and its weights."""
 LEFT_S = HANG_S
 _EVERY_S = 0.05
-
-
-def builds(cluster: LocalCluster, name: str | None = None) -> list[psutil.Process]:
-    """The build processes of a storaged; of all, orphans too, where none is named."""
-    if name is not None:
-        return [child for child in psutil.Process(cluster[name].pid).children() if _is_build(child)]
-    folders = tuple(str(cluster.folder_of(daemon)) for daemon in cluster.daemons if daemon.startswith("storaged"))
-    return [p for p in psutil.process_iter(["cmdline"]) if _is_build(p) and any(folder in word for word in _words(p) for folder in folders)]
-
-
-def _words(process: psutil.Process) -> list[str]:
-    try:
-        return list(process.cmdline())
-    except (psutil.NoSuchProcess, psutil.ZombieProcess):
-        return []
-
-
-def _is_build(process: psutil.Process) -> bool:
-    return "storaged.build" in _words(process)
 
 
 def edges_of(graph: Graph, etype: str, *, version: int | None = None) -> list[tuple[int, int, int]]:
@@ -134,7 +115,7 @@ def _looked(cluster: LocalCluster, client: Client) -> list[str]:
 def _left_over(cluster: LocalCluster, client: Client) -> list[str]:
     """Processes and files that nobody needs."""
     kept = {str(described.space_id): {str(version.job_id) for version in client.versions(described.name)} for described in client.spaces()}
-    left = [f"process {process.pid}: {' '.join(_words(process))}" for process in builds(cluster)]
+    left = [f"process {process.pid}: {title(process)}" for process in builds(cluster)]
     for name in cluster.daemons:
         if name.startswith("storaged"):
             spaces = cluster.folder_of(name) / "spaces"

@@ -138,6 +138,9 @@ def preload() -> None:
     """Import what daemons import, and load their kernels."""
     import importlib
 
+    import setproctitle
+
+    setproctitle.getproctitle()  # finds the place of the title by the environment, which a fork replaces
     for name in _PRELOADED:
         importlib.import_module(name)
     with contextlib.suppress(ModuleNotFoundError):

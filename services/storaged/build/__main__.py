@@ -63,5 +63,10 @@ def run(path: Path, progress: Progress) -> dict[str, Any]:
     return finished(build(Task.read(path), progress))
 
 
+def main(arguments: list[str]) -> int:
+    """Carry out the task in a file; return the exit status."""
+    return children.main(arguments, run, permanent=(Conflict, FingerprintMismatch, InvalidContent))
+
+
 if __name__ == "__main__":
-    raise SystemExit(children.main(sys.argv[1:], run, permanent=(Conflict, FingerprintMismatch, InvalidContent)))
+    raise SystemExit(main(sys.argv[1:]))

@@ -22,5 +22,10 @@ def reread(path: Path, progress: Progress) -> Result:
     return audit(task, progress) if task.kind == "audit" else export(task, progress)
 
 
+def main(arguments: list[str]) -> int:
+    """Carry out the task in a file; return the exit status."""
+    return children.main(arguments, reread, permanent=(Corrupt, InvalidRequest, NotFound))
+
+
 if __name__ == "__main__":
-    raise SystemExit(children.main(sys.argv[1:], reread, permanent=(Corrupt, InvalidRequest, NotFound)))
+    raise SystemExit(main(sys.argv[1:]))

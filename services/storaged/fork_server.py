@@ -1,0 +1,318 @@
+"""A process that has imported what tasks need, and forks a child for each of them.
+
+A forked child begins within milliseconds. One that was executed would begin with an interpreter and its imports, a second
+or more of a core each time. The daemon forks its server before it starts a thread; where that cannot be, as in a program
+that opens a folder, the server is executed at the first task.
+
+No task outlives its daemon: the server ends when its parent does, and the kernel ends the children with the server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+from typing import IO, NoReturn
+
+import setproctitle
+
+from storaged.children import end_with
+
+MODULES = ("storaged.build", "storaged.reread")
+"""Packages whose ``__main__.main`` carries out a task."""
+_MAX_MESSAGE = 1 << 16
+_M_ARENA_MAX, _ARENAS = -8, 2
+"""Of `mallopt`: few arenas. RocksDB's threads would keep one each, outside the limit of a build."""
+
+
+class TaskProcess:
+    """A child that carries out one task.
+
+    Attributes
+    ----------
+    pid : int
+    stdout : file of str
+        What it writes; ends with it.
+    """
+
+    def __init__(self, pid: int, stdout: IO[str], channel: socket.socket) -> None:
+        self.pid, self.stdout = pid, stdout
+        self._channel = channel
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal. The server passes it on only while it has not reaped the child, so it never reaches another process."""
+        with contextlib.suppress(OSError):
+            self._channel.send(str(int(number)).encode())
+
+    def wait(self) -> int:
+        """Wait for the end; return the exit status, negative for a signal."""
+        with self._channel:
+            status = self._channel.recv(_MAX_MESSAGE)
+        return int(status) if status else -int(signal.SIGKILL)  # the server is gone, and its children with it
+
+
+class ForkServer:
+    """The fork server of a daemon, started at the first task or by `fork`; it may be used by any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._requests: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pid = 0
+
+    def fork(self) -> None:
+        """Start the server as a fork of this process, which must not have started a thread yet.
+
+        Where the system has no process for it now, the server is executed at the first task.
+        """
+        if threading.active_count() != 1:
+            raise RuntimeError(f"{threading.enumerate()} run: a fork would lack all but one")
+        requests, its = _socket_pair()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        parent = os.getpid()
+        try:
+            self._pid = _fork()
+        except OSError:
+            requests.close()
+            its.close()
+            return
+        if self._pid == 0:
+            requests.close()
+            end_with(parent)
+            _serve_to_the_end(its, parent)
+        its.close()
+        self._requests = requests
+
+    def start_task(self, module: str, task: Path, stderr: IO[str]) -> TaskProcess:
+        """Fork a child that carries out the task in a file.
+
+        Raises
+        ------
+        OSError
+            Where the system has no process for it.
+        """
+        with self._lock:
+            if self._requests is None:
+                self._execute()
+            try:
+                return self._ask(module, task, stderr)
+            except ConnectionError:  # somebody killed it
+                self._end()
+                self._execute()
+                return self._ask(module, task, stderr)
+
+    def close(self) -> None:
+        """End the server, and with it what children are left."""
+        with self._lock:
+            self._end()
+
+    def _ask(self, module: str, task: Path, stderr: IO[str]) -> TaskProcess:
+        assert self._requests is not None
+        channel, its = _socket_pair()
+        read, write = os.pipe()
+        stdout = os.fdopen(read)
+        try:
+            try:
+                request = json.dumps({"module": module, "task": str(task.absolute()), "folder": os.getcwd()}).encode()
+                socket.send_fds(self._requests, [request], [write, stderr.fileno(), its.fileno()])
+            finally:
+                os.close(write)
+                its.close()
+            reply = channel.recv(_MAX_MESSAGE)
+            if not reply:
+                raise ConnectionResetError("the fork server has ended")
+            started = json.loads(reply)
+            if "errno" in started:
+                raise OSError(started["errno"], f"cannot fork a task: {os.strerror(started['errno'])}")
+        except BaseException:
+            channel.close()
+            stdout.close()
+            raise
+        return TaskProcess(started["pid"], stdout, channel)
+
+    def _execute(self) -> None:
+        requests, its = _socket_pair()
+        with its:
+            command = [sys.executable, "-m", __name__, str(its.fileno()), str(os.getpid())]
+            null = subprocess.DEVNULL
+            self._process = subprocess.Popen(command, stdin=null, stdout=null, pass_fds=[its.fileno()])
+        self._requests = requests
+
+    def _end(self) -> None:
+        if self._requests is not None:
+            with contextlib.suppress(OSError):
+                self._requests.shutdown(socket.SHUT_RDWR)  # a fork of this process may keep it open
+            self._requests.close()
+            self._requests = None
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
+        if self._pid:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self._pid, 0)
+            self._pid = 0
+
+
+class _Server:
+    """The loop of the server's process: forks, passes signals on, reaps."""
+
+    def __init__(self, requests: socket.socket, parent: int) -> None:
+        self._requests = requests
+        self._running: dict[int, socket.socket] = {}
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(requests, selectors.EVENT_READ)
+        self._parent = os.pidfd_open(parent)  # a fork of the parent may keep its end of the socket open
+        self._selector.register(self._parent, selectors.EVENT_READ)
+        self._wake, woken = os.pipe()
+        for fd in (self._wake, woken):
+            os.set_blocking(fd, False)
+        self._selector.register(self._wake, selectors.EVENT_READ)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(woken)
+        for number in (signal.SIGINT, signal.SIGTERM):  # sent to the daemon's group; the daemon ends its tasks in order
+            signal.signal(number, signal.SIG_IGN)
+
+    def run(self) -> None:
+        """Serve until the parent closes its end, or ends."""
+        while True:
+            ready = {key.fileobj for key, _ in self._selector.select()}
+            if self._parent in ready:
+                return
+            if self._wake in ready:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self._wake, _MAX_MESSAGE)
+                self._reap()
+            for pid in [pid for pid, channel in self._running.items() if channel in ready]:
+                self._signal(pid)
+            if self._requests in ready and not self._fork():
+                return
+
+    def _fork(self) -> bool:
+        data, fds, _, _ = socket.recv_fds(self._requests, _MAX_MESSAGE, 3)
+        if not data:
+            return False
+        if len(fds) < 3:  # too many files are open: the parent sees its channel closed
+            for fd in fds:
+                os.close(fd)
+            return True
+        stdout, stderr, channel_fd = fds
+        channel = socket.socket(fileno=channel_fd)
+        try:
+            pid = _fork()
+        except OSError as error:
+            channel.send(json.dumps({"errno": error.errno}).encode())
+            channel.close()
+        else:
+            if pid == 0:
+                _become(json.loads(data), stdout, stderr)
+            with contextlib.suppress(OSError):
+                channel.send(json.dumps({"pid": pid}).encode())
+            self._running[pid] = channel
+            self._selector.register(channel, selectors.EVENT_READ)
+        os.close(stdout)
+        os.close(stderr)
+        return True
+
+    def _signal(self, pid: int) -> None:
+        channel = self._running[pid]
+        try:
+            data = channel.recv(_MAX_MESSAGE)
+        except OSError:
+            data = b""
+        if data:
+            os.kill(pid, int(data))
+        else:  # nobody reads what it does any more
+            self._selector.unregister(channel)
+            os.kill(pid, signal.SIGKILL)
+
+    def _reap(self) -> None:
+        while self._running:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            with self._running.pop(pid) as channel, contextlib.suppress(OSError):
+                with contextlib.suppress(KeyError):
+                    self._selector.unregister(channel)
+                channel.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _socket_pair() -> tuple[socket.socket, socket.socket]:
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # The threads that the system counts are those of BLAS, which ends them before a fork.
+        warnings.filterwarnings("ignore", message=".*multi-threaded", category=DeprecationWarning)
+        return os.fork()
+
+
+def _become(request: dict[str, str], stdout: int, stderr: int) -> NoReturn:
+    """Carry out the requested task in this process, a new fork, and end it."""
+    status = 1
+    try:
+        server = os.getppid()
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.dup2(stdout, 1)
+        os.dup2(stderr, 2)
+        os.closerange(3, max(map(int, os.listdir("/proc/self/fd"))) + 1)
+        os.chdir(request["folder"])
+        module, task = request["module"], request["task"]
+        setproctitle.setproctitle(f"{module} {task}")
+        with contextlib.suppress(AttributeError):  # a C library without arenas
+            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
+        status = importlib.import_module(f"{module}.__main__").main([task, str(server)])
+    except SystemExit as ended:
+        status = ended.code if isinstance(ended.code, int) else 1
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(BaseException):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def _serve_to_the_end(requests: socket.socket, parent: int) -> NoReturn:
+    """Serve in this process, and end it."""
+    status = 1
+    try:
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+        setproctitle.setproctitle("storaged.fork_server")
+        server = _Server(requests, parent)
+        for name in MODULES:
+            importlib.import_module(f"{name}.__main__")
+        gc.freeze()  # collections of children leave the shared pages alone
+        server.run()
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """Serve the socket with the number of the first argument for the process of the second one."""
+    _serve_to_the_end(socket.socket(fileno=int(arguments[0])), int(arguments[1]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,199 @@
+"""The fork server of tasks, with real processes: what a child gets, how it is stopped, and that nothing outlives its daemon."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import psutil
+import pytest
+from tests.kit.task_processes import title
+from tests.kit.waiting import HANG_S, wait_until
+
+from storaged.fork_server import ForkServer, TaskProcess
+
+PARENT = """
+import os, sys, tempfile
+from pathlib import Path
+from storaged.fork_server import ForkServer
+server = ForkServer()
+if sys.argv[1] == "forked":
+    server.fork()
+task = server.start_task("storaged.build", Path(sys.argv[2]), tempfile.TemporaryFile("w+"))
+print(task.pid, flush=True)
+if sys.argv[3] == "fork" and os.fork() == 0:
+    print(os.getpid(), flush=True)
+    sys.stdin.read()
+    os._exit(0)
+sys.stdin.read()
+server.close()
+"""
+"""A daemon with a task that waits; a fork of it may stay, as workers of a data loader do."""
+
+
+@pytest.fixture
+def server() -> Iterator[ForkServer]:
+    server = ForkServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def errors() -> Iterator[IO[str]]:
+    with tempfile.TemporaryFile("w+") as file:
+        yield file
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    """A task that waits for its file."""
+    os.mkfifo(tmp_path / "endless.json")
+    return tmp_path / "endless.json"
+
+
+def last_line(task: TaskProcess) -> object:
+    with task.stdout as lines:
+        return json.loads(lines.readlines()[-1])
+
+
+def gone(pid: int) -> bool:
+    """Return whether a process has ended; nobody may have reaped it yet."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_a_child_reports_its_end_and_its_status(server: ForkServer, errors: IO[str], tmp_path: Path) -> None:
+    for module in ("storaged.build", "storaged.reread"):
+        task = server.start_task(module, tmp_path / "absent.json", errors)
+        assert "No such file" in str(last_line(task))
+        assert task.wait() == 1
+    errors.seek(0)
+    assert errors.read() == ""
+
+
+def test_an_error_of_a_child_is_on_its_stderr(server: ForkServer, errors: IO[str], tmp_path: Path) -> None:
+    task = server.start_task("storaged.unknown", tmp_path / "task.json", errors)
+    with task.stdout as lines:
+        assert lines.read() == ""
+    assert task.wait() == 1
+    errors.seek(0)
+    assert "ModuleNotFoundError" in errors.read()
+
+
+def test_a_child_has_a_title_a_session_and_no_files_of_the_server(server: ForkServer, errors: IO[str], endless: Path) -> None:
+    task = server.start_task("storaged.build", endless, errors)
+    process = psutil.Process(task.pid)
+    wait_until(lambda: title(process).startswith(f"storaged.build {endless}"), "the title is not set")
+    assert os.getsid(task.pid) == task.pid
+    files = [os.readlink(f"/proc/{task.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{task.pid}/fd")]
+    assert "/dev/null" in files
+    assert os.readlink(f"/proc/self/fd/{errors.fileno()}") in files
+    assert [file for file in files if file.startswith(("socket", "anon_inode"))] == []
+    task.send_signal(signal.SIGKILL)
+    assert task.wait() == -signal.SIGKILL
+    task.stdout.close()
+
+
+def test_a_child_is_held_and_goes_on(server: ForkServer, errors: IO[str], endless: Path) -> None:
+    task = server.start_task("storaged.build", endless, errors)
+    process = psutil.Process(task.pid)
+    task.send_signal(signal.SIGSTOP)
+    wait_until(lambda: process.status() == psutil.STATUS_STOPPED, "the child is not held")
+    task.send_signal(signal.SIGCONT)
+    wait_until(lambda: process.status() != psutil.STATUS_STOPPED, "the child does not go on")
+    task.send_signal(signal.SIGTERM)
+    assert task.wait() == -signal.SIGTERM
+    task.send_signal(signal.SIGKILL)  # to nobody
+    task.stdout.close()
+
+
+def test_children_run_beside_each_other(server: ForkServer, endless: Path, tmp_path: Path) -> None:
+    ends: list[int] = []
+
+    def run() -> None:
+        with tempfile.TemporaryFile("w+") as errors:
+            task = server.start_task("storaged.build", tmp_path / "absent.json", errors)
+            task.stdout.close()
+            ends.append(task.wait())
+
+    with tempfile.TemporaryFile("w+") as errors:
+        waiting = server.start_task("storaged.build", endless, errors)
+        threads = [threading.Thread(target=run) for _ in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(HANG_S)
+        assert len(ends) == 20
+        waiting.send_signal(signal.SIGKILL)
+        assert waiting.wait() == -signal.SIGKILL
+        waiting.stdout.close()
+
+
+def test_a_killed_server_takes_its_children_along_and_is_replaced(server: ForkServer, errors: IO[str], endless: Path, tmp_path: Path) -> None:
+    task = server.start_task("storaged.build", endless, errors)
+    os.kill(psutil.Process(task.pid).ppid(), signal.SIGKILL)
+    assert task.wait() == -signal.SIGKILL
+    wait_until(lambda: gone(task.pid), "the child goes on without its server")
+    task.stdout.close()
+    again = server.start_task("storaged.build", tmp_path / "absent.json", errors)
+    again.stdout.close()
+    assert again.wait() == 1
+
+
+def test_closing_ends_the_children(errors: IO[str], endless: Path) -> None:
+    server = ForkServer()
+    task = server.start_task("storaged.build", endless, errors)
+    server.close()
+    assert task.wait() == -signal.SIGKILL
+    wait_until(lambda: gone(task.pid), "the child goes on without its server")
+    task.stdout.close()
+
+
+def test_no_fork_of_a_process_with_threads() -> None:
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait)
+    thread.start()
+    try:
+        with pytest.raises(RuntimeError, match="would lack all but one"):
+            ForkServer().fork()
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("start", ["forked", "executed"])
+@pytest.mark.parametrize("beside", ["fork", "alone"])
+@pytest.mark.parametrize("end", ["kill", "close"])
+def test_nothing_outlives_the_daemon(start: str, beside: str, end: str, endless: Path) -> None:
+    command = [sys.executable, "-c", PARENT, start, str(endless), beside]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        fork = int(parent.stdout.readline()) if beside == "fork" else 0
+        server = psutil.Process(pid).ppid()
+        assert psutil.Process(server).ppid() == parent.pid
+        # To the whole group, as a terminal and service managers do: the daemon decides when its tasks end.
+        os.kill(server, signal.SIGINT)
+        os.kill(server, signal.SIGTERM)
+        assert not gone(server)
+        if fork:
+            os.kill(fork, signal.SIGSTOP)  # it would read the standard input
+        if end == "kill":
+            parent.kill()
+        else:
+            parent.stdin.close()
+        wait_until(lambda: gone(server), "the server outlives the daemon")
+        wait_until(lambda: gone(pid), "a task outlives the daemon")
+        if fork:
+            os.kill(fork, signal.SIGKILL)
