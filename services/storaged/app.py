@@ -200,7 +200,7 @@ class Storaged:
         missing = [fault] if fault else [] if self._beats.heard() else ["metad has not answered yet"]
         if not self._compiled.is_set():
             missing.append(self._compile_fault or "kernels are being compiled")
-        return missing + self._holdings.missing()
+        return missing + self._holdings.unready()
 
     def _unfollowed(self) -> str:
         """Return why metad's desired state is not followed; empty where it is."""

@@ -68,6 +68,8 @@ class _Held:
     versions: dict[int, Version] = field(default_factory=dict)
     faults: dict[int, str] = field(default_factory=dict)
     """Versions that can not be served, and why."""
+    new: frozenset[int] = frozenset()
+    """Versions that were published since the space was opened here."""
     dropped_loads: frozenset[int] = frozenset()
     """Of the abandoned loads: those without a block here."""
 
@@ -122,10 +124,11 @@ class Holdings:
             if self._owner is not None:
                 claim(path, self._owner(space.space_id))
             held = self._spaces[space.space_id] = _Held(wanted=space, store=GraphStore.open(path, space.schema))
+        numbers = {want.version for want in space.versions}
+        held.new = (held.new | numbers - {want.version for want in held.wanted.versions}) & numbers
         held.wanted = space
         for want in space.versions:
             self._put_back(self._folders.build(space.space_id, want.job_id))
-        numbers = {want.version for want in space.versions}
         digests = {want.version: want.digest for want in space.versions}
         # Draws under way keep their arrays mapped; files go when the folder is swept.
         held.versions = {version: opened for version, opened in held.versions.items() if digests.get(version) == opened.digest}
@@ -275,12 +278,19 @@ class Holdings:
             return [want.job_id for want in wanted if held is not None and want.version in held.versions]
 
     def missing(self) -> list[str]:
-        """What should be served and is not, in words."""
+        """Return what should be served and is not, in words."""
+        return self._missing(new=True)
+
+    def unready(self) -> list[str]:
+        """Return what is missing, but for new versions that are being opened: what was served before is served meanwhile."""
+        return self._missing(new=False)
+
+    def _missing(self, *, new: bool) -> list[str]:
         return list(self._refused.values()) + [
             f"version {want.version} of space {held.wanted.name} is not served: {self._why_not(held, want.version)}"
             for held in list(self._spaces.values())
             for want in held.wanted.versions
-            if want.version not in held.versions
+            if want.version not in held.versions and (new or want.version in held.faults or want.version not in held.new)
         ]
 
     def _why_not(self, held: _Held, version: int) -> str:

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.kit import zygote
-from tests.kit.waiting import HANG_S, wait_until
+from tests.kit.waiting import HANG_S
 
 from asterism import connect
 from asterism.cli.exits import ExitCode
@@ -70,15 +69,8 @@ def asterism(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
 
 
 def test_a_served_folder_says_where_it_is_reached(asterism: Command) -> None:
-    def ready() -> bool:  # not while the version that was just built is being opened
-        try:
-            with urllib.request.urlopen(f"http://{asterism.told['http_address']}/readyz", timeout=HANG_S) as answer:
-                return bool(answer.status == 200)
-        except urllib.error.HTTPError as error:
-            error.close()
-            return False
-
-    wait_until(ready, "the served folder is ready")
+    with urllib.request.urlopen(f"http://{asterism.told['http_address']}/readyz", timeout=HANG_S) as answer:
+        assert answer.status == 200
     status = asterism("status")
     assert status["ready"] is True
     assert [space["name"] for space in status["spaces"]] == ["shop"]

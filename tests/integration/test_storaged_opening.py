@@ -40,6 +40,29 @@ def image_in(folder: Path) -> str:
     return ImageWriter(folder).finish({"part": 0, "parts": 1, "mod": True, "nodes": [empty], "edges": []})
 
 
+def test_a_host_stays_ready_while_it_opens_a_version_that_was_just_published(tmp_path: Path) -> None:
+    holdings = Holdings(Folders(tmp_path))
+    (want,) = SPACE.versions
+    try:
+        holdings.apply([SPACE])
+        assert holdings.unready() == holdings.missing() == ["version 3 of space shop is not served: it waits to be opened"]
+        newer = replace(SPACE, versions=(want, replace(want, version=4)))
+        holdings.apply([newer])
+        assert holdings.unready() == holdings.missing()[:1], "version 3 is still to be opened"
+        assert len(holdings.missing()) == 2
+        holdings.refused(SPACE.space_id, newer.versions[1], "it is damaged")
+        assert holdings.unready() == holdings.missing(), "version 4 can not be opened"
+    finally:
+        holdings.close()
+    again = Holdings(Folders(tmp_path))
+    try:
+        again.apply([newer])
+        assert again.unready() == again.missing(), "after a restart all versions are opened before it is ready"
+        assert len(again.missing()) == 2
+    finally:
+        again.close()
+
+
 def test_nobody_waits_for_an_image_that_is_slow_to_open(tmp_path: Path) -> None:
     folders = Folders(tmp_path)
     part = folders.build(1, 7) / "parts" / "p00000"
