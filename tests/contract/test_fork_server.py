@@ -15,7 +15,7 @@ from typing import IO
 
 import psutil
 import pytest
-from tests.kit.task_processes import title
+from tests.kit.task_processes import gone, title
 from tests.kit.waiting import HANG_S, wait_until
 
 from storaged.fork_server import ForkServer, TaskProcess
@@ -62,14 +62,6 @@ def endless(tmp_path: Path) -> Path:
 def last_line(task: TaskProcess) -> object:
     with task.stdout as lines:
         return json.loads(lines.readlines()[-1])
-
-
-def gone(pid: int) -> bool:
-    """Return whether a process has ended; nobody may have reaped it yet."""
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def test_a_child_reports_its_end_and_its_status(server: ForkServer, errors: IO[str], tmp_path: Path) -> None:
@@ -141,9 +133,10 @@ def test_children_run_beside_each_other(server: ForkServer, endless: Path, tmp_p
 
 def test_a_killed_server_takes_its_children_along_and_is_replaced(server: ForkServer, errors: IO[str], endless: Path, tmp_path: Path) -> None:
     task = server.start_task("storaged.build", endless, errors)
-    os.kill(psutil.Process(task.pid).ppid(), signal.SIGKILL)
+    process = psutil.Process(task.pid)
+    os.kill(process.ppid(), signal.SIGKILL)
     assert task.wait() == -signal.SIGKILL
-    wait_until(lambda: gone(task.pid), "the child goes on without its server")
+    wait_until(lambda: gone(process), "the child goes on without its server")
     task.stdout.close()
     again = server.start_task("storaged.build", tmp_path / "absent.json", errors)
     again.stdout.close()
@@ -153,9 +146,10 @@ def test_a_killed_server_takes_its_children_along_and_is_replaced(server: ForkSe
 def test_closing_ends_the_children(errors: IO[str], endless: Path) -> None:
     server = ForkServer()
     task = server.start_task("storaged.build", endless, errors)
+    process = psutil.Process(task.pid)
     server.close()
     assert task.wait() == -signal.SIGKILL
-    wait_until(lambda: gone(task.pid), "the child goes on without its server")
+    wait_until(lambda: gone(process), "the child goes on without its server")
     task.stdout.close()
 
 
@@ -179,13 +173,13 @@ def test_nothing_outlives_the_daemon(start: str, beside: str, end: str, endless:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdin is not None
         assert parent.stdout is not None
-        pid = int(parent.stdout.readline())
+        task = psutil.Process(int(parent.stdout.readline()))
         fork = int(parent.stdout.readline()) if beside == "fork" else 0
-        server = psutil.Process(pid).ppid()
-        assert psutil.Process(server).ppid() == parent.pid
+        server = psutil.Process(task.ppid())
+        assert server.ppid() == parent.pid
         # To the whole group, as a terminal and service managers do: the daemon decides when its tasks end.
-        os.kill(server, signal.SIGINT)
-        os.kill(server, signal.SIGTERM)
+        server.send_signal(signal.SIGINT)
+        server.send_signal(signal.SIGTERM)
         assert not gone(server)
         if fork:
             os.kill(fork, signal.SIGSTOP)  # it would read the standard input
@@ -194,6 +188,6 @@ def test_nothing_outlives_the_daemon(start: str, beside: str, end: str, endless:
         else:
             parent.stdin.close()
         wait_until(lambda: gone(server), "the server outlives the daemon")
-        wait_until(lambda: gone(pid), "a task outlives the daemon")
+        wait_until(lambda: gone(task), "a task outlives the daemon")
         if fork:
             os.kill(fork, signal.SIGKILL)

@@ -10,7 +10,7 @@ import numpy as np
 import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.kit.task_processes import builds
+from tests.kit.task_processes import builds, gone
 from tests.kit.waiting import HANG_S, let_pass
 
 from asterism import Client, Graph
@@ -98,7 +98,7 @@ def test_a_stopped_build_is_gone_and_a_recovered_one_ends(cluster: LocalCluster,
     version = client.describe("big").version
     client.stop_job(job.job_id)
     stopped = until(client, job.job_id, lambda j: j.state == "STOPPED")
-    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+    assert gone(child)
     assert stopped.version == 0
     assert client.describe("big").version == version
     client.recover_job(job.job_id)

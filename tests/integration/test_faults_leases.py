@@ -19,7 +19,7 @@ import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import Witness, edges_of, settled
-from tests.kit.task_processes import builds
+from tests.kit.task_processes import builds, gone
 from tests.kit.waiting import HANG_S
 
 from asterism import Client, Graph
@@ -141,7 +141,7 @@ def test_a_storaged_that_was_frozen_past_its_lease_does_not_report_what_was_stop
         # Its lease is over: metad need not wait for its word.
         until(lambda: client.job(job.job_id).state == "STOPPED", "a job waits for a frozen storaged")
         cluster.faults["storaged-0"].set()  # the build ends while nobody can kill it, and its last line waits in the pipe
-        until(lambda: child.status() == psutil.STATUS_ZOMBIE, "the build does not end")
+        until(lambda: gone(child), "the build does not end")
         client.recover_job(job.job_id)
     finally:
         os.kill(cluster["storaged-0"].pid, signal.SIGCONT)

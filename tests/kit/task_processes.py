@@ -30,3 +30,11 @@ def title(process: psutil.Process) -> str:
         return " ".join(process.cmdline())
     except (psutil.NoSuchProcess, psutil.ZombieProcess):
         return ""
+
+
+def gone(process: psutil.Process) -> bool:
+    """Return whether a process has ended; nobody may have reaped it yet."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

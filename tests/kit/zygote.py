@@ -21,6 +21,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.kit.faults import POINTS
 from tests.kit.waiting import HANG_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,8 +40,10 @@ _COMMAND = "asterism.cli.app"
 
 
 def at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what of an environment works at the start of an interpreter or at an import."""
-    return {name: value for name, value in environment.items() if name.startswith(_AT_START)}
+    """Return what of an environment works at the start of an interpreter or at an import, but for the faults, which the zygote knows."""
+    path = [folder for folder in environment.get("PYTHONPATH", "").split(os.pathsep) if folder and folder != str(POINTS)]
+    found = {name: value for name, value in environment.items() if name.startswith(_AT_START) and name != "PYTHONPATH"}
+    return found | {"PYTHONPATH": os.pathsep.join(path)}
 
 
 class Forked:
@@ -136,9 +139,15 @@ class Zygote:
 
 def preload() -> None:
     """Import what daemons import, and load their kernels."""
-    import importlib
+    import importlib.util
 
     import setproctitle
+
+    spec = importlib.util.spec_from_file_location("faultpoints", POINTS / "sitecustomize.py")
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules["faultpoints"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules["faultpoints"])  # before what it changes
 
     setproctitle.getproctitle()  # finds the place of the title by the environment, which a fork replaces
     for name in _PRELOADED:

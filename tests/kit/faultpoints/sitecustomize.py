@@ -1,5 +1,7 @@
 """Faults inside a test's daemons and their builds: the interpreter imports this at its start where `tests.kit.faults` says so.
 
+The zygote of the tests runs it before it imports the daemons; what it forks reads the file that its own environment names.
+
 A file says what is to go wrong; it is read anew at each point, so that a test can change its mind while the daemon runs.
 The daemons know nothing of it: their own code runs, and waits or is killed by a real signal at places that a test names.
 
@@ -22,12 +24,17 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-_FILE = os.environ.get("ASTERISM_TEST_FAULTS", "")  # noqa: TID251 - it comes before any settings
+
+def _file() -> str:
+    return os.environ.get("ASTERISM_TEST_FAULTS", "")  # noqa: TID251 - it comes before any settings
 
 
 def _told() -> dict[str, Any]:
+    name = _file()
+    if not name:
+        return {}
     try:
-        with open(_FILE) as file:
+        with open(name) as file:
             found: dict[str, Any] = json.load(file)
     except (OSError, ValueError):
         return {}
@@ -44,7 +51,7 @@ def _then_wait(work: Callable[..., Any]) -> Callable[..., Any]:
         done = work(*args, **kwargs)
         if _armed:
             here, _armed = _armed, ""
-            with open(_FILE + ".reached", "a") as file:
+            with open(_file() + ".reached", "a") as file:
                 file.write(f"{os.getpid()} {here}\n")
             while _held(here):
                 time.sleep(0.01)
@@ -128,7 +135,6 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 plain_time, plain_time_ns = time.time, time.time_ns
-if _FILE:
-    sys.meta_path.insert(0, _Finder())
-    time.time = lambda: plain_time() + _told().get("wall_ahead_s", 0)
-    time.time_ns = lambda: plain_time_ns() + int(_told().get("wall_ahead_s", 0) * 1e9)
+sys.meta_path.insert(0, _Finder())
+time.time = lambda: plain_time() + _told().get("wall_ahead_s", 0)
+time.time_ns = lambda: plain_time_ns() + int(_told().get("wall_ahead_s", 0) * 1e9)
