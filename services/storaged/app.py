@@ -101,6 +101,7 @@ class Storaged:
         self._highest = highest_ids(self._folders, self._holdings)
         self._reporting = threading.Lock()
         self._reported_s = -_INVENTORY_EVERY_S
+        self._fork_server = fork_server or ForkServer()
         self._work = work.Work(
             folders=self._folders,
             store=self._holdings.store,
@@ -112,7 +113,7 @@ class Storaged:
             addresses=settings.addresses(),
             remote_timeout_s=settings.remote_timeout_s,
             changed=self._build_changed,
-            fork_server=fork_server or ForkServer(),
+            fork_server=self._fork_server,
         )
         self._remaker = Remaker(begin=self._begin, wants=self._holdings.wants, commits=self._commits, folders=self._folders)
         self._opener = Opener(
@@ -352,6 +353,7 @@ class Storaged:
             raise Conflict(fault)
         request = meta.AdmitLoadRequest(uuid=self._identity.uuid, cluster=self._cluster.known, space_id=space_id, load_id=load_id, chunk=chunk)
         reply = cast(meta.AdmitLoadReply, self._metad.call(BEATS["admit_load"], request, min(timeout_s, _ASK_S)))
+        self._fork_server.prepare()  # a load is followed by a build
         given = reply.chunk
         registered = Chunk(nodes=given.element == pb.NODE, type_id=given.type_id, rows=given.rows, base=given.base)
         return Admission(number=reply.number, first=reply.first, chunk=registered)

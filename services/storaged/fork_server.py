@@ -2,7 +2,7 @@
 
 A forked child begins within milliseconds. One that was executed would begin with an interpreter and its imports, a second
 or more of a core each time. The daemon forks its server before it starts a thread; where that cannot be, as in a program
-that opens a folder, the server is executed at the first task.
+that opens a folder, the server is executed at the first write or task.
 
 No task outlives its daemon: the server ends when its parent does, and the kernel ends the children with the server.
 """
@@ -63,7 +63,7 @@ class TaskProcess:
 
 
 class ForkServer:
-    """The fork server of a daemon, started at the first task or by `fork`; it may be used by any thread."""
+    """The fork server of a daemon, started by `fork`, by `prepare` or at the first task; any thread may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -94,6 +94,12 @@ class ForkServer:
             _serve_to_the_end(its, parent)
         its.close()
         self._requests = requests
+
+    def prepare(self) -> None:
+        """Start the server where none runs, without waiting for it: it imports while a load is written."""
+        with self._lock:
+            if self._requests is None:
+                self._execute()
 
     def start_task(self, module: str, task: Path, stderr: IO[str]) -> TaskProcess:
         """Fork a child that carries out the task in a file.

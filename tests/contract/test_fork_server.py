@@ -73,6 +73,19 @@ def test_a_child_reports_its_end_and_its_status(server: ForkServer, errors: IO[s
     assert errors.read() == ""
 
 
+def test_a_prepared_server_is_the_one_that_serves(errors: IO[str], tmp_path: Path) -> None:
+    server = ForkServer()
+    server.prepare()
+    server.prepare()
+    (prepared,) = [child for child in psutil.Process().children() if "storaged.fork_server" in title(child)]
+    task = server.start_task("storaged.build", tmp_path / "absent.json", errors)
+    task.stdout.close()
+    assert task.wait() == 1
+    assert prepared.is_running()
+    server.close()
+    assert not prepared.is_running()
+
+
 def test_an_error_of_a_child_is_on_its_stderr(server: ForkServer, errors: IO[str], tmp_path: Path) -> None:
     task = server.start_task("storaged.unknown", tmp_path / "task.json", errors)
     with task.stdout as lines:
