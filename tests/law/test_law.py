@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tests.law import checks
+from tests.law import checks, mutants
 
 
 @pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
@@ -16,6 +16,11 @@ def test_the_law_holds(check: Callable[[float], None]) -> None:
 
 def test_every_check_is_in_the_suite() -> None:
     named = {name for name, value in vars(checks).items() if callable(value) and "scale" in getattr(value, "__annotations__", {})}
+    assert named == {check.__name__ for check in checks.CHECKS}
+
+
+def test_every_check_must_reject_a_mutant() -> None:
+    named = {mutant.check for group in mutants.GROUPS for mutant in mutants.mutants_of(group)}
     assert named == {check.__name__ for check in checks.CHECKS}
 
 

@@ -303,4 +303,11 @@ MUTANTS: tuple[Mutant, ...] = (
         ("drawn.totals, settled(at)", "drawn.totals * 2, settled(at)"),
         check="what_is_in_a_range_is_drawn_by_its_law",
     ),
+    change(
+        "ranges by the place on a host",
+        "tempting",
+        NEAR,
+        ("own = settled(places[nodes.at] if nodes.at.size else places)", "own = settled(np.arange(nodes.rows.size))"),
+        check="hosts_do_not_matter_to_ranges",
+    ),
 )

@@ -227,6 +227,52 @@ MUTANTS: tuple[Mutant, ...] = (
         ("rows_of=settled(np.where(has, np.uint64(0), rows_of))", "rows_of=rows_of"),
         check="ids_beside_thresholds_are_those_of_rows",
     ),
+    change(
+        "two draws from one word",
+        "tempting",
+        COLUMNS,
+        ("words[j] = word(key, drawn[begin + j])", "words[j] = word(key, drawn[begin + j] >> np.uint64(1))"),
+        check="neighboring_draws_are_independent",
+    ),
+    change(
+        "parts in proportion, in random order",
+        "tempting",
+        "graphkit.split",
+        (
+            "    _choose(np.uint64(key), np.uint64(start), shares.hot, shares.cold, out)\n",
+            "    points = (np.arange(count) + 0.5) / count * shares.total\n"
+            "    out[:] = np.random.default_rng(int(key) + start).permutation(np.searchsorted(np.cumsum(shares.measure), points))\n",
+        ),
+        check="parts_are_multinomial",
+    ),
+    change(
+        "sums in the precision of their weights",
+        "tempting",
+        ALIAS,
+        ("return float(_sum(settled(np.asarray(weights, np.float64))))", "return float(np.asarray(weights).sum())"),
+        check="sums_are_compensated",
+    ),
+    change(
+        "the rest alike after too many rejections",
+        "tempting",
+        DISTINCT,
+        ("arrives = arrival(word(key, np.uint64(j)), weight)", "arrives = arrival(word(key, np.uint64(j)), 1.0)"),
+        check="too_many_rejections_do_not_bias",
+    ),
+    change(
+        "a union's types race by the same words",
+        "lagged",
+        "storaged.draw.neighbor",
+        ("race_keys = _keys(law.race_key(union[mine]), positions)", "race_keys = _keys(law.race_key(0), positions)"),
+        check="unions_without_replacement_are_successive_draws",
+    ),
+    change(
+        "neighbors by their place on a host",
+        "tempting",
+        NEIGHBORS,
+        (OF_POSITION, "own = derive(key, np.uint64(node))"),
+        check="hosts_do_not_matter_to_neighbors_edges_and_races",
+    ),
 )
 
 

@@ -445,4 +445,28 @@ MUTANTS: tuple[Mutant, ...] = (
         ("return (hop + 1) * _TYPES + edge_type + 1", "return (hop + 1) * _TYPES + 1"),
         check="subgraphs_draw_for_each_node_and_hop_by_itself",
     ),
+    change(
+        "more rejections where more is asked for",
+        "tempting",
+        DIFFERENT,
+        ("refused < REJECTIONS:", "refused < 2 * slots.shape[0]:"),
+        check="fewer_different_neighbors_are_the_first_of_more",
+    ),
+    change(
+        "probabilities given the later draws",
+        "tempting",
+        PROBABILITY,
+        ("for k in range(count - 1, -1, -1):", "for k in range(count):"),
+        check="inverse_probabilities_estimate_totals",
+    ),
+    change(
+        "a node that is drawn twice draws once",
+        "tempting",
+        "graphd.sample",
+        (
+            "replace(hop, until=until), nodes, node_type, types)",
+            "replace(hop, until=until), nodes, node_type, types, np.unique(nodes, return_inverse=True)[1] if h else None)",
+        ),
+        check="fanouts_draw_for_each_place_by_itself",
+    ),
 )

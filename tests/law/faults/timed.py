@@ -175,4 +175,11 @@ MUTANTS: tuple[Mutant, ...] = (
         ("self._until.at(front.trees[rows])", "self._until.at(front.trees[rows] * 0)"),
         check="an_edge_is_there_once_its_neighbor_is",
     ),
+    change(
+        "a race where most is asked for",
+        "tempting",
+        KERNEL,
+        ("refused < REJECTIONS:", "refused < REJECTIONS and 2 * count <= seen:"),
+        check="fewer_are_the_first_of_more",
+    ),
 )
