@@ -135,7 +135,7 @@ def test_every_mutant_of_draws_is_planted_here_or_is_said_not_to_change_a_share(
         "two draws from one word",
         "neighbors by their place on a host",
         "parts in proportion, in random order",  # where graphd tells hosts' draws apart; here is one
-        "sums in the precision of their weights",  # by 2^-24
+        "sums that lose small weights",  # by 2^-24
         "the rest alike after too many rejections",  # without replacement
         "a union's types race by the same words",
     }

@@ -45,7 +45,7 @@ def tables_are_exact(scale: float) -> None:
 def sums_are_compensated(scale: float) -> None:
     """The sum of weights is the exact one's nearest float64, or next to it."""
     small = int(max(3000, 3 * alias.BLOCK * scale))
-    for values in (np.r_[1.0, np.full(small, 2.0**-30)], np.r_[np.full(small, 0.1), 3e9]):
+    for values in (np.r_[3e9, np.full(small, 0.1)], np.r_[np.full(small, 0.1), 3e9]):
         weights = values.astype(np.float32)
         exact = math.fsum(weights.astype(np.float64).tolist())
         _, _, sums = alias.build_rows(np.array([0, weights.size], np.int64), weights)

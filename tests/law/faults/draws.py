@@ -246,10 +246,10 @@ MUTANTS: tuple[Mutant, ...] = (
         check="parts_are_multinomial",
     ),
     change(
-        "sums in the precision of their weights",
+        "sums that lose small weights",
         "tempting",
         ALIAS,
-        ("return float(_sum(settled(np.asarray(weights, np.float64))))", "return float(np.asarray(weights).sum())"),
+        ("return float(_sum(settled(np.asarray(weights, np.float64))))", "return float(np.add.accumulate(np.asarray(weights, np.float64))[-1])"),
         check="sums_are_compensated",
     ),
     change(
