@@ -89,12 +89,21 @@ def test_whoever_builds_sees_what_was_built_at_once_and_others_soon(cluster: Loc
 def test_spaces_that_others_make_and_drop_are_seen(cluster: LocalCluster, graph: Graph) -> None:
     edges(graph)
     maker, direct = cluster.client(), graph.client
+
+    def seen(nodes: int) -> bool:
+        try:
+            drawn = direct.graph("fleeting").sample_nodes(nodes, replace=False, seed=1)
+        except (asterism.NotFound, asterism.InvalidRequest):  # of the space of that name before
+            return False
+        assert sorted(drawn.nodes.tolist()) == list(range(nodes))
+        return True
+
     for nodes in (5, 7):
         maker.create_space("fleeting", {"nodes": {"n": {}}, "parts": 2})
         made = maker.graph("fleeting")
         made.upsert_nodes(np.arange(nodes), "n")
         made.build()
-        assert sorted(direct.graph("fleeting").sample_nodes(nodes, replace=False, seed=1).nodes.tolist()) == list(range(nodes))
+        wait_until(lambda nodes=nodes: seen(nodes), "the direct client knows the space that was made")  # type: ignore[misc]
         maker.drop_space("fleeting")
 
     def refused() -> bool:

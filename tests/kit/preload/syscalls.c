@@ -24,19 +24,31 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *root, *control;
+static const char *root, *control, *record_path;
 static int record = -1;
+static pid_t recording;
 
 #define REAL(type, name, ...)                                   \
     static type (*real)(__VA_ARGS__);                           \
     if (!real) real = (type (*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
 
+/* A copy: a process that changes its title writes over its environment. */
+static const char *setting(const char *name) {
+    const char *value = getenv(name);
+    return value && *value ? strdup(value) : 0;
+}
+
+/* A fork closes the files of its parent, and opens the record anew. */
+static void open_record(void) {
+    recording = getpid();
+    record = (int)syscall(SYS_openat, AT_FDCWD, record_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+}
+
 __attribute__((constructor)) static void begin(void) {
-    root = getenv("SYSCALLS_ROOT");
-    control = getenv("SYSCALLS_CONTROL");
-    const char *path = getenv("SYSCALLS_RECORD");
-    if (root && path && *path)
-        record = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    root = setting("SYSCALLS_ROOT");
+    control = setting("SYSCALLS_CONTROL");
+    record_path = setting("SYSCALLS_RECORD");
+    if (root && record_path) open_record();
 }
 
 static long long now(void) {
@@ -78,6 +90,8 @@ static int injected(const char *call, const char *path) {
 static int counts(const char *path) { return root && path && !strncmp(path, root, strlen(root)); }
 
 static void note(long long since, long result, const char *call, const char *path, const char *other) {
+    if (!record_path) return;
+    if (recording != getpid()) open_record();
     if (record < 0) return;
     char line[2 * PATH_MAX + 128];
     int saved = errno;
