@@ -25,7 +25,7 @@ from storaged.orders import REMAKE, Order
 from storaged.store.disk import memory_refusal, refusal
 
 TASK = "task.json"
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 
 
 def build_task(
@@ -105,6 +105,11 @@ def end_with(parent: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def set_process_name(name: str) -> None:
+    """Set the name of this process that `ps -o comm` and `top` show: 15 characters at most."""
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
 def main(arguments: list[str], work: Callable[[Path, Progress], dict[str, Any]], *, permanent: tuple[type[AsterismError], ...] = ()) -> int:

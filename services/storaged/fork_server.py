@@ -25,9 +25,7 @@ import warnings
 from pathlib import Path
 from typing import IO, NoReturn
 
-import setproctitle
-
-from storaged.children import end_with
+from storaged.children import end_with, set_process_name
 
 MODULES = ("storaged.build", "storaged.reread")
 """Packages whose ``__main__.main`` carries out a task."""
@@ -215,6 +213,7 @@ class _Server:
             return True
         stdout, stderr, channel_fd = fds
         channel = socket.socket(fileno=channel_fd)
+        server = os.getpid()
         try:
             pid = _fork()
         except OSError as error:
@@ -222,7 +221,7 @@ class _Server:
             channel.close()
         else:
             if pid == 0:
-                _become(json.loads(data), stdout, stderr)
+                _become(json.loads(data), server, stdout, stderr)
             with contextlib.suppress(OSError):
                 channel.send(json.dumps({"pid": pid}).encode())
             self._running[pid] = channel
@@ -265,11 +264,10 @@ def _fork() -> int:
         return os.fork()
 
 
-def _become(request: dict[str, str], stdout: int, stderr: int) -> NoReturn:
+def _become(request: dict[str, str], server: int, stdout: int, stderr: int) -> NoReturn:
     """Carry out the requested task in this process, a new fork, and end it."""
     status = 1
     try:
-        server = os.getppid()
         os.setsid()
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM):
@@ -280,7 +278,7 @@ def _become(request: dict[str, str], stdout: int, stderr: int) -> NoReturn:
         os.closerange(3, max(map(int, os.listdir("/proc/self/fd"))) + 1)
         os.chdir(request["folder"])
         module, task = request["module"], request["task"]
-        setproctitle.setproctitle(f"{module} {task}")
+        set_process_name(module)
         with contextlib.suppress(AttributeError):  # a C library without arenas
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
         status = importlib.import_module(f"{module}.__main__").main([task, str(server)])
@@ -304,7 +302,7 @@ def _serve_to_the_end(requests: socket.socket, parent: int) -> NoReturn:
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.close(null)
-        setproctitle.setproctitle("storaged.fork_server")
+        set_process_name("storaged.forks")
         server = _Server(requests, parent)
         for name in MODULES:
             importlib.import_module(f"{name}.__main__")

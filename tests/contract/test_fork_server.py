@@ -15,7 +15,7 @@ from typing import IO
 
 import psutil
 import pytest
-from tests.kit.task_processes import gone, title
+from tests.kit.task_processes import gone
 from tests.kit.waiting import HANG_S, wait_until
 
 from storaged.fork_server import ForkServer, TaskProcess
@@ -77,7 +77,7 @@ def test_a_prepared_server_is_the_one_that_serves(errors: IO[str], tmp_path: Pat
     server = ForkServer()
     server.prepare()
     server.prepare()
-    (prepared,) = [child for child in psutil.Process().children() if "storaged.fork_server" in title(child)]
+    (prepared,) = [child for child in psutil.Process().children() if "storaged.fork_server" in child.cmdline()]
     task = server.start_task("storaged.build", tmp_path / "absent.json", errors)
     task.stdout.close()
     assert task.wait() == 1
@@ -95,10 +95,10 @@ def test_an_error_of_a_child_is_on_its_stderr(server: ForkServer, errors: IO[str
     assert "ModuleNotFoundError" in errors.read()
 
 
-def test_a_child_has_a_title_a_session_and_no_files_of_the_server(server: ForkServer, errors: IO[str], endless: Path) -> None:
+def test_a_child_has_a_name_a_session_and_no_files_of_the_server(server: ForkServer, errors: IO[str], endless: Path) -> None:
     task = server.start_task("storaged.build", endless, errors)
     process = psutil.Process(task.pid)
-    wait_until(lambda: title(process).startswith(f"storaged.build {endless}"), "the title is not set")
+    wait_until(lambda: process.name() == "storaged.build", "the name is not set")
     assert os.getsid(task.pid) == task.pid
     files = [os.readlink(f"/proc/{task.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{task.pid}/fd")]
     assert "/dev/null" in files

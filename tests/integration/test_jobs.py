@@ -21,7 +21,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.kit.task_processes import task_processes, title
+from tests.kit.task_processes import name_of, task_processes
 from tests.kit.waiting import HANG_S
 
 from asterism import Client
@@ -369,7 +369,7 @@ def test_a_job_stops_wherever_it_is(cluster: LocalCluster, client: Client, big: 
     stopped = until(client, job.job_id, lambda job: job.ended)
     assert stopped.state == "STOPPED"
     assert {task.state for task in stopped.tasks} <= {"STOPPED", "FINISHED"}
-    busy = [title(process) for i in range(2) for process in task_processes(cluster, f"storaged-{i}")]
+    busy = [name_of(process) for i in range(2) for process in task_processes(cluster, f"storaged-{i}")]
     assert busy == [], "a host gave its word and works on"
     assert not list(cluster.folder.glob(f"storaged-*/exports/big-v*-job{job.job_id}"))
     client.recover_job(job.job_id)

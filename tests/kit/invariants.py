@@ -18,7 +18,7 @@ import asterism
 from asterism import Client, Graph
 from asterism.versions import VersionInfo
 from tests.kit.cluster import LocalCluster
-from tests.kit.task_processes import builds, title
+from tests.kit.task_processes import builds, name_of
 from tests.kit.waiting import HANG_S
 
 AUDITED = 1e-9
@@ -115,7 +115,7 @@ def _looked(cluster: LocalCluster, client: Client) -> list[str]:
 def _left_over(cluster: LocalCluster, client: Client) -> list[str]:
     """Processes and files that nobody needs."""
     kept = {str(described.space_id): {str(version.job_id) for version in client.versions(described.name)} for described in client.spaces()}
-    left = [f"process {process.pid}: {title(process)}" for process in builds(cluster)]
+    left = [f"process {process.pid}: {name_of(process)}" for process in builds(cluster)]
     for name in cluster.daemons:
         if name.startswith("storaged"):
             spaces = cluster.folder_of(name) / "spaces"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import psutil
 
 from storaged.fork_server import MODULES
@@ -10,9 +12,9 @@ from tests.kit.cluster import LocalCluster
 BUILD = "storaged.build"
 
 
-def task_processes(cluster: LocalCluster, name: str, modules: tuple[str, ...] = MODULES) -> list[psutil.Process]:
+def task_processes(cluster: LocalCluster, name: str, modules: Collection[str] = MODULES) -> list[psutil.Process]:
     """Return the processes of a storaged that carry out tasks of some modules."""
-    return [child for child in psutil.Process(cluster[name].pid).children(recursive=True) if title(child).startswith(modules)]
+    return [child for child in psutil.Process(cluster[name].pid).children(recursive=True) if name_of(child) in modules]
 
 
 def builds(cluster: LocalCluster, name: str | None = None) -> list[psutil.Process]:
@@ -20,16 +22,23 @@ def builds(cluster: LocalCluster, name: str | None = None) -> list[psutil.Proces
     if name is not None:
         return task_processes(cluster, name, (BUILD,))
     folders = tuple(str(cluster.folder_of(daemon)) for daemon in cluster.daemons if daemon.startswith("storaged"))
-    titles = {process: title(process) for process in psutil.process_iter()}
-    return [process for process, title in titles.items() if title.startswith(BUILD) and any(folder in title for folder in folders)]
+    found = [process for process in psutil.process_iter() if name_of(process) == BUILD]
+    return [process for process in found if any(path.startswith(folders) for path in _open_files(process))]
 
 
-def title(process: psutil.Process) -> str:
-    """Return the command line of a process, empty where it has ended."""
+def name_of(process: psutil.Process) -> str:
+    """Return the name of a process, empty where it has ended."""
     try:
-        return " ".join(process.cmdline())
-    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return process.name()
+    except psutil.NoSuchProcess:
         return ""
+
+
+def _open_files(process: psutil.Process) -> list[str]:
+    try:
+        return [file.path for file in process.open_files()]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def gone(process: psutil.Process) -> bool:

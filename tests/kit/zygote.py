@@ -141,15 +141,12 @@ def preload() -> None:
     """Import what daemons import, and load their kernels."""
     import importlib.util
 
-    import setproctitle
-
     spec = importlib.util.spec_from_file_location("faultpoints", POINTS / "sitecustomize.py")
     assert spec is not None
     assert spec.loader is not None
     sys.modules["faultpoints"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules["faultpoints"])  # before what it changes
 
-    setproctitle.getproctitle()  # finds the place of the title by the environment, which a fork replaces
     for name in _PRELOADED:
         importlib.import_module(name)
     with contextlib.suppress(ModuleNotFoundError):
