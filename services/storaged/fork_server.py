@@ -21,6 +21,7 @@ import socket
 import subprocess
 import sys
 import threading
+import traceback
 import warnings
 from pathlib import Path
 from typing import IO, NoReturn
@@ -156,15 +157,15 @@ class ForkServer:
 
     def _end(self) -> None:
         if self._requests is not None:
-            with contextlib.suppress(OSError):
-                self._requests.shutdown(socket.SHUT_RDWR)  # a fork of this process may keep it open
             self._requests.close()
             self._requests = None
-        if self._process is not None:
+        if self._process is not None:  # at once: it may be importing still
+            self._process.kill()
             self._process.wait()
             self._process = None
         if self._pid:
-            with contextlib.suppress(ChildProcessError):
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(self._pid, signal.SIGKILL)
                 os.waitpid(self._pid, 0)
             self._pid = 0
 
@@ -177,8 +178,10 @@ class _Server:
         self._running: dict[int, socket.socket] = {}
         self._selector = selectors.DefaultSelector()
         self._selector.register(requests, selectors.EVENT_READ)
-        self._parent = os.pidfd_open(parent)  # a fork of the parent may keep its end of the socket open
-        self._selector.register(self._parent, selectors.EVENT_READ)
+        self._parent = -1
+        with contextlib.suppress(AttributeError, OSError):  # not every Python and every kernel has it
+            self._parent = os.pidfd_open(parent)  # a fork of the parent may keep its end of the socket open
+            self._selector.register(self._parent, selectors.EVENT_READ)
         self._wake, woken = os.pipe()
         for fd in (self._wake, woken):
             os.set_blocking(fd, False)
@@ -285,8 +288,6 @@ def _become(request: dict[str, str], server: int, stdout: int, stderr: int) -> N
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else 1
     except BaseException:
-        import traceback
-
         traceback.print_exc()
     finally:
         with contextlib.suppress(BaseException):
@@ -309,6 +310,8 @@ def _serve_to_the_end(requests: socket.socket, parent: int) -> NoReturn:
         gc.freeze()  # collections of children leave the shared pages alone
         server.run()
         status = 0
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(status)
 

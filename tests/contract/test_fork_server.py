@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -26,6 +27,9 @@ from pathlib import Path
 from storaged.fork_server import ForkServer
 server = ForkServer()
 if sys.argv[1] == "forked":
+    server.fork()
+elif sys.argv[1] == "forked without pidfd":
+    del os.pidfd_open
     server.fork()
 task = server.start_task("storaged.build", Path(sys.argv[2]), tempfile.TemporaryFile("w+"))
 print(task.pid, flush=True)
@@ -64,6 +68,15 @@ def last_line(task: TaskProcess) -> object:
         return json.loads(lines.readlines()[-1])
 
 
+def open_files(pid: int) -> list[str]:
+    """Return what the descriptors of a process refer to."""
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return found
+
+
 def test_a_child_reports_its_end_and_its_status(server: ForkServer, errors: IO[str], tmp_path: Path) -> None:
     for module in ("storaged.build", "storaged.reread"):
         task = server.start_task(module, tmp_path / "absent.json", errors)
@@ -100,7 +113,7 @@ def test_a_child_has_a_name_a_session_and_no_files_of_the_server(server: ForkSer
     process = psutil.Process(task.pid)
     wait_until(lambda: process.name() == "storaged.build", "the name is not set")
     assert os.getsid(task.pid) == task.pid
-    files = [os.readlink(f"/proc/{task.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{task.pid}/fd")]
+    files = open_files(task.pid)
     assert "/dev/null" in files
     assert os.readlink(f"/proc/self/fd/{errors.fileno()}") in files
     assert [file for file in files if file.startswith(("socket", "anon_inode"))] == []
@@ -112,6 +125,7 @@ def test_a_child_has_a_name_a_session_and_no_files_of_the_server(server: ForkSer
 def test_a_child_is_held_and_goes_on(server: ForkServer, errors: IO[str], endless: Path) -> None:
     task = server.start_task("storaged.build", endless, errors)
     process = psutil.Process(task.pid)
+    wait_until(lambda: process.name() == "storaged.build", "the child has begun")
     task.send_signal(signal.SIGSTOP)
     wait_until(lambda: process.status() == psutil.STATUS_STOPPED, "the child is not held")
     task.send_signal(signal.SIGCONT)
@@ -166,6 +180,14 @@ def test_closing_ends_the_children(errors: IO[str], endless: Path) -> None:
     task.stdout.close()
 
 
+def test_a_server_that_imports_still_ends_at_once() -> None:
+    server = ForkServer()
+    server.prepare()
+    (prepared,) = [child for child in psutil.Process().children() if "storaged.fork_server" in child.cmdline()]
+    server.close()
+    assert not prepared.is_running()
+
+
 def test_no_fork_of_a_process_with_threads() -> None:
     over = threading.Event()
     thread = threading.Thread(target=over.wait)
@@ -178,7 +200,7 @@ def test_no_fork_of_a_process_with_threads() -> None:
         thread.join()
 
 
-@pytest.mark.parametrize("start", ["forked", "executed"])
+@pytest.mark.parametrize("start", ["forked", "forked without pidfd", "executed"])
 @pytest.mark.parametrize("beside", ["fork", "alone"])
 @pytest.mark.parametrize("end", ["kill", "close"])
 def test_nothing_outlives_the_daemon(start: str, beside: str, end: str, endless: Path) -> None:
