@@ -13,7 +13,7 @@ from tests.kit.usage import MIB, overrun, peak, reset_peak
 from tests.kit.waiting import HANG_S
 
 from asterism import AsterismError, Graph
-from asterism_proto.errors import Deadline
+from asterism_proto.errors import Deadline, InvalidRequest
 
 NODES, EDGES = 100_000, 300_000
 SHORT, LONG = 300_000, 10_000_000
@@ -72,6 +72,8 @@ CASES: dict[str, Callable[[Graph], Any]] = {
     "a layer": lambda g: g.sample_layer(ALL[:1000], "to", 50_000, seed=1),
     "walks by p and q": lambda g: g.random_walk(ALL, ["to"], 40, p=0.25, q=4.0, seed=1),
 }
+REFUSED = ("all neighbors", "edges among nodes", "a layer")
+"""Cases that a hub of ten million edges makes too large for a reply, or for a layer."""
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -81,7 +83,7 @@ def test_kernels_stop_soon_after_a_deadline(case: str, served: tuple[LocalCluste
     with cluster.client(timeout_s=DEADLINE_S) as client:
         impatient = client.graph("g")
         impatient._session.know("g", graph.schema)
-        with contextlib.suppress(Deadline):
+        with contextlib.suppress(Deadline, *([InvalidRequest] if case in REFUSED else [])):
             CASES[case](impatient)
     took = overrun(cluster, "storaged-0", "graphd-0")
     print(f"\n{case}: processor time after the deadline {took} s")

@@ -11,9 +11,9 @@ import numpy as np
 from asterism_proto.errors import Deadline
 from storaged.draw.blocks import Checkpoint, never
 
-_INTERVAL_S = 0.01
-"""Between two calls of a checkpoint while a kernel runs."""
-_IDLE_ROUNDS = 100
+_INTERVAL_S = 0.04
+"""Seconds between two calls of a checkpoint while a kernel runs: each round takes the interpreter from short requests for a moment."""
+_IDLE_ROUNDS = 25
 """Rounds without a kernel after which the thread ends."""
 
 
