@@ -77,7 +77,7 @@ class Storaged:
     fenced : bool
         Whether a copied folder is refused while a storaged on the original is online.
     fork_server : ForkServer, optional
-        Starts the processes of tasks; None: one that is started at the first task.
+        Starts the processes of tasks; None: one that is started at the first write or task.
     """
 
     def __init__(self, settings: StoragedSettings, metad: Transport, *, fenced: bool = True, fork_server: ForkServer | None = None) -> None:

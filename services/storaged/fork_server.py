@@ -29,7 +29,7 @@ from typing import IO, NoReturn
 from storaged.children import end_with, set_process_name
 
 MODULES = ("storaged.build", "storaged.reread")
-"""Packages whose ``__main__.main`` carries out a task."""
+"""Packages with a ``__main__.main`` that carries out a task."""
 _MAX_MESSAGE = 1 << 16
 _M_ARENA_MAX, _ARENAS = -8, 2
 """Of `mallopt`: few arenas. RocksDB's threads would keep one each, outside the limit of a build."""
@@ -96,9 +96,12 @@ class ForkServer:
 
     def prepare(self) -> None:
         """Start the server where none runs, without waiting for it: it imports while a load is written."""
-        with self._lock:
-            if self._requests is None:
-                self._execute()
+        if self._lock.acquire(blocking=False):  # else it is being started
+            try:
+                if self._requests is None:
+                    self._execute()
+            finally:
+                self._lock.release()
 
     def start_task(self, module: str, task: Path, stderr: IO[str]) -> TaskProcess:
         """Fork a child that carries out the task in a file.
@@ -113,7 +116,7 @@ class ForkServer:
                 self._execute()
             try:
                 return self._ask(module, task, stderr)
-            except ConnectionError:  # somebody killed it
+            except ConnectionError:  # it was killed
                 self._end()
                 self._execute()
                 return self._ask(module, task, stderr)
@@ -241,7 +244,7 @@ class _Server:
             data = b""
         if data:
             os.kill(pid, int(data))
-        else:  # nobody reads what it does any more
+        else:  # the daemon has dropped the task
             self._selector.unregister(channel)
             os.kill(pid, signal.SIGKILL)
 

@@ -194,12 +194,16 @@ class _Build:
 
     def _spawn(self, stderr: IO[str]) -> TaskProcess:
         module, task = self._task()
+        if self._cancelled:
+            raise AsterismError("stopped before it began")
+        # Not under the lock, which `hold` takes in the thread of the heartbeats: the server may be importing still.
+        child = self._work.fork_server.start_task(module, task, stderr)
         with self._lock:
+            self._child = child
             if self._cancelled:
-                raise AsterismError("stopped before it began")
-            self._child = self._work.fork_server.start_task(module, task, stderr)
+                child.send_signal(signal.SIGKILL)
         self.hold()
-        return self._child
+        return child
 
     def _reaped(self, child: TaskProcess) -> int:
         """Return its exit status, once it has ended."""

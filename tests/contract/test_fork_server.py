@@ -132,7 +132,7 @@ def test_a_child_is_held_and_goes_on(server: ForkServer, errors: IO[str], endles
     wait_until(lambda: process.status() != psutil.STATUS_STOPPED, "the child does not go on")
     task.send_signal(signal.SIGTERM)
     assert task.wait() == -signal.SIGTERM
-    task.send_signal(signal.SIGKILL)  # to nobody
+    task.send_signal(signal.SIGKILL)  # after its end: ignored
     task.stdout.close()
 
 

@@ -51,7 +51,7 @@ def test_a_host_stays_ready_while_it_opens_a_version_that_was_just_published(tmp
         assert holdings.unready() == holdings.missing()[:1], "version 3 is still to be opened"
         assert len(holdings.missing()) == 2
         holdings.refused(SPACE.space_id, newer.versions[1], "it is damaged")
-        assert holdings.unready() == holdings.missing(), "version 4 can not be opened"
+        assert holdings.unready() == holdings.missing(), "version 4 is damaged"
     finally:
         holdings.close()
     again = Holdings(Folders(tmp_path))
@@ -148,6 +148,7 @@ def test_what_only_stood_in_the_way_is_tried_again_soon(tmp_path: Path) -> None:
         shutil.rmtree(part)
         shutil.copytree(made, part)
         wait_for(lambda: holdings.versions() == [(1, 3)])
+        assert holdings.missing() == []
     finally:
         opener.stop()
         holdings.close()
@@ -166,6 +167,7 @@ def test_whatever_keeps_a_version_from_opening_is_said(tmp_path: Path) -> None:
         wait_for(lambda: "it can not be opened: AttributeError" in "".join(holdings.missing()))
         holdings.apply([replace(SPACE, versions=(replace(broken, images={0: digest}),))])
         wait_for(lambda: holdings.versions() == [(1, 3)])
+        assert holdings.missing() == []
     finally:
         opener.stop()
         holdings.close()

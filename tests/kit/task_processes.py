@@ -42,7 +42,7 @@ def _open_files(process: psutil.Process) -> list[str]:
 
 
 def gone(process: psutil.Process) -> bool:
-    """Return whether a process has ended; nobody may have reaped it yet."""
+    """Return whether a process has ended, reaped or not."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
